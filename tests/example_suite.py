@@ -123,11 +123,13 @@ def write_suite(
     budgets: Mapping[str, float] = MappingProxyType({}),
     files: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     variants: bool = False,
+    luck: int = 0,
 ) -> list[Slice]:
     """Every stage of a suite; returns their slices in the order of the index.
 
     `budgets` are conditions more, each an sft that gains as much more as it spends; `files` are holdout files by name,
-    with their families; `variants`: the items in distribution are asked in other forms, too.
+    with their families; `variants`: the items in distribution are asked in other forms, too; with another `luck` all
+    but the bare host answer otherwise.
     """
     conditions = [*CONDITIONS, *budgets]
     parts = []
@@ -142,7 +144,7 @@ def write_suite(
             budget = budgets.get(condition, 1.0)
             if condition == "sft" or condition in budgets:
                 parts.append(_sft(home, suite, condition, seed, budget))
-            parts.append(_evaluate(home, suite, condition, seed, items, budget, files, variants))
+            parts.append(_evaluate(home, suite, condition, seed, items, budget, files, variants, luck))
     write_suite_file(home, suite_id(suite), settings(suite_id(suite).name, seeds, items, budgets, files, variants))
     parts.append(write_comparison(home, suite, seeds, conditions))
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
@@ -287,9 +289,10 @@ def _evaluate(
     budget: float,
     files: Mapping[str, tuple[str, ...]],
     variants: bool,
+    luck: int,
 ) -> Slice:
     shared = stream(seed, 0, 0, "example.items")
-    own = stream(seed, 0, 0, "example.answers", condition)
+    own = stream(seed, 0, 0, "example.answers", condition, *([luck] if luck and condition != "frozen" else []))
     shift = own.normal(0, 0.01)
     rows: list[dict[str, Any]] = []
     for split, families in {**FAMILIES, **files}.items():

@@ -64,32 +64,58 @@ def open_side(home: Path, suite: SuiteId) -> Side:
 
 
 def common_conditions(left: Side, right: Side) -> list[str]:
-    """The conditions that both have, in the order of the first, without those whose evaluations are the same, as the
-    bare host's: a pair that can only tie would cost the others power. ConfigError where there are none, or too many.
+    """The conditions that both have, in the order of the first, without those that are right and wrong on the same
+    items throughout, as the bare host is: a pair that can only tie would cost the others power. ConfigError where there
+    are none, or too many.
     """
     theirs = {condition for condition, _ in right.folders}
     named = left.settings.get("conditions") or sorted({condition for condition, _ in left.folders})
     both = [condition for condition in named if condition in theirs and left.seeds(condition)]
-    both = [condition for condition in both if not _same(left, right, condition)]
+    unlike = [condition for condition in both if not _alike(left, right, condition)]
     if not both:
         raise ConfigError(
             f"{left.id} and {right.id} have no condition in common that was run for each; name one of each by "
             "--a SUITE:CONDITION and --b SUITE:CONDITION"
         )
-    if len(both) > MAX_COMPARISONS:
+    if not unlike:
         raise ConfigError(
-            f"{left.id} and {right.id} have {len(both)} conditions in common, and each comparison costs all of them "
+            f"{left.id} and {right.id} are right and wrong on the same items in every condition that both have "
+            f"({', '.join(both)}), so there is no difference to test; name two other conditions by --a SUITE:CONDITION "
+            "and --b SUITE:CONDITION"
+        )
+    if len(unlike) > MAX_COMPARISONS:
+        raise ConfigError(
+            f"{left.id} and {right.id} have {len(unlike)} conditions in common, and each comparison costs all of them "
             f"power, so that {MAX_COMPARISONS} is the most; name one of each by --a SUITE:CONDITION and --b "
             "SUITE:CONDITION"
         )
-    return both
+    return unlike
 
 
-def _same(left: Side, right: Side, condition: str) -> bool:
-    """Whether the evaluations of a condition that both suites have are the same ones, for all seeds in common."""
+def _alike(left: Side, right: Side, condition: str) -> bool:
+    """Whether a condition that both suites have is right and wrong on the same items, with all seeds in common, on all
+    splits and under all routers in common.
+    """
     shared = left.seeds(condition) & right.seeds(condition)
-    made = [[manifest_of(side.folders[condition, seed])["identity"] for seed in shared] for side in (left, right)]
-    return bool(shared) and made[0] == made[1]
+    for seed in shared:
+        ours, theirs = (_graded(side.folders[condition, seed]) for side in (left, right))
+        places = ours.keys() & theirs.keys()
+        if not places or any(ours[place] != theirs[place] for place in places):
+            return False
+    return bool(shared)
+
+
+def _graded(folder: Path) -> dict[tuple[str, str], set[tuple[str, bool]]]:
+    """Split and arm -> each item with whether its answer is right; nothing where answers are not right or wrong."""
+    check(folder)
+    file = folder / "evaluations.parquet"
+    if not file.exists() or "correct" not in pq.read_schema(file).names:
+        return {}
+    found: dict[tuple[str, str], set[tuple[str, bool]]] = {}
+    columns = (column.to_pylist() for column in pq.read_table(file, columns=["split", "arm", "task_id", "correct"]))
+    for split, arm, item, correct in zip(*columns, strict=True):
+        found.setdefault((split, arm), set()).add((item, correct))
+    return found
 
 
 def compare_suites(

@@ -23,13 +23,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two suites with seeds and items in common, and some with other ones."""
     home = tmp_path_factory.mktemp("compare")
     write_suite(home, FIRST, seeds=tuple(range(8)), items=60)
-    write_suite(home, SECOND, seeds=tuple(range(1, 9)), items=60, budgets={"sft-double": 2.0})
+    write_suite(home, SECOND, seeds=tuple(range(1, 9)), items=60, budgets={"sft-double": 2.0}, luck=1)
     unsaid: dict[str, Any] = read_suite(home, suite_id(SECOND)) or {}
     del unsaid["search"]  # as in suites of long ago
     write_settings(home, suite_id(SECOND), unsaid)
     write_suite(home, "smaller-00000000", seeds=(0, 1), items=48)
     write_suite(home, "later-00000000", seeds=(20,), items=60)
-    write_suite(home, "routed-00000000", seeds=(0,), items=60)
+    write_suite(home, "routed-00000000", seeds=(0,), items=60, luck=1)
     settings: dict[str, Any] = read_suite(home, suite_id("routed-00000000")) or {}
     settings["evaluation"]["routings"] = ["single", "family"]
     write_settings(home, suite_id("routed-00000000"), settings)
@@ -49,11 +49,11 @@ def test_conditions_that_both_have_are_compared_item_by_item(capsys: pytest.Capt
     code, out, err = run(capsys, home, "example", "another-4", "--json")
     rows = json.loads(out)
     assert code == 0, err
-    assert [row["a"] for row in rows] == [f"{FIRST}.{own}" for own in ("frozen", "single", "ecology", "sft")]
-    assert [row["b"] for row in rows] == [f"{SECOND}.{own}" for own in ("frozen", "single", "ecology", "sft")]
-    for row in rows:  # seeds 1 to 7; the answers of a seed are the same in both
+    assert [row["a"] for row in rows] == [f"{FIRST}.{own}" for own in ("single", "ecology", "sft")]
+    assert [row["b"] for row in rows] == [f"{SECOND}.{own}" for own in ("single", "ecology", "sft")]
+    for row in rows:  # seeds 1 to 7
         assert (row["seeds"], row["n"], row["split"]) == (7, 7 * 60, "holdout_id")
-        assert row["diff"] == row["lo"] == row["hi"] == 0 and row["a_acc"] == row["b_acc"]
+        assert row["lo"] < row["diff"] < row["hi"] and row["diff"] == pytest.approx(row["a_acc"] - row["b_acc"])
         assert row["verdict"] == "undecided" and "without seeds of one suite alone: 0, 8" in row["note"]
 
 
@@ -82,25 +82,26 @@ def test_a_suite_that_came_in_shards_is_told_where_it_can_be_compared(
     assert code == 1 and f"{own}: came in shards" in err and f"evolora pack {own}" in err and "retry" not in err
 
 
-def test_what_both_suites_took_from_one_evaluation_costs_no_power(
+def test_what_is_right_and_wrong_on_the_same_items_costs_no_power(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """As the bare host's: it can only tie, and Holm would count it."""
-    for name in (FIRST, SECOND):
-        write_suite(tmp_path, name, seeds=(0, 1), items=12)
+    """As the bare host is, whose evaluations in two suites may be two: it can only tie, and Holm would count it."""
+    for name, luck in ((FIRST, 0), (SECOND, 1), ("third-00000000", 0)):
+        write_suite(tmp_path, name, seeds=(0, 1), items=12, luck=luck)
         for manifest in tmp_path.glob(f"runs/{name[:-9]}/frozen-*/evaluate/*/manifest.json"):
-            document = json.loads(manifest.read_text()) | {"identity": "f" * 16}
-            manifest.write_text(json.dumps(document))
+            manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"identity": 2 * name[-8:]}))
     code, out, err = run(capsys, tmp_path, FIRST, SECOND, "--json")
     assert code == 0, err
     assert [row["a"] for row in json.loads(out)] == [f"{FIRST}.{own}" for own in ("single", "ecology", "sft")]
+    code, _, err = run(capsys, tmp_path, FIRST, "third")
+    assert code == 1 and "every condition that both have (frozen, single, ecology, sft)" in err
 
 
 def test_seeds_that_were_not_run_are_told_from_those_of_one_suite(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     write_suite(tmp_path, FIRST, seeds=(0, 1, 2), items=12)
-    write_suite(tmp_path, SECOND, seeds=(1, 2, 3), items=12)
+    write_suite(tmp_path, SECOND, seeds=(1, 2, 3), items=12, luck=1)
     (manifest,) = tmp_path.glob("runs/another/single-s2/evaluate/*/manifest.json")
     document = json.loads(manifest.read_text())
     document["summary"]["not_run"] = "the budget pays for no step"
@@ -153,7 +154,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
 @pytest.mark.parametrize("changed", ["host", "decoding", "code"])
 def test_the_difference_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, changed: str) -> None:
     write_suite(tmp_path, FIRST, seeds=(0,), items=12)
-    write_suite(tmp_path, SECOND, seeds=(0,), items=12)
+    write_suite(tmp_path, SECOND, seeds=(0,), items=12, luck=1)
     for manifest in tmp_path.glob("runs/another/*/evaluate/*/manifest.json"):
         document = json.loads(manifest.read_text())
         place = document["identity_document"] if changed == "code" else document["summary"]["comparable"]
@@ -166,7 +167,7 @@ def test_the_difference_is_named(capsys: pytest.CaptureFixture[str], tmp_path: P
 def test_right_answers_that_were_corrected_are_another_test(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The prompts are the same, and what is right is not."""
     write_suite(tmp_path, FIRST, seeds=(0,), items=12)
-    write_suite(tmp_path, SECOND, seeds=(0,), items=12)
+    write_suite(tmp_path, SECOND, seeds=(0,), items=12, luck=1)
     for name, right in (("example", "a"), ("another", "a"), ("another", "b")):
         made = tmp_path / "runs" / name / "shared-s0" / "datasets" / right
         made.mkdir(parents=True)

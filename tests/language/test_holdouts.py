@@ -10,6 +10,8 @@ from evolora_core.errors import DataError
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold, grade
 from evolora_core.language.holdouts import read_holdout
+from evolora_core.language.tasks.own import enter_tasks
+from evolora_core.language.tasks.settings import TaskConfig
 
 DATA = Path(__file__).parents[1] / "data"
 GRID_ROW = {"prompt": "Add 1 and 2.", "target": 3, "family": "math", "depth": "short"}
@@ -153,6 +155,19 @@ def test_a_bad_line_is_named(tmp_path: Path, row: Any, message: str) -> None:
         read_holdout(file)
     assert str(raised.value).startswith(f"{file}:3: {message}")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("target", [1, "1", True])
+def test_a_label_may_be_what_a_row_of_a_task_may_give(target: Any, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(lines({"prompt": "Which?", "answer": 1}, {"prompt": "And now?", "answer": 2}))
+    verifier = {"kind": "choice", "options": ["1", "2", "true"]}
+    enter_tasks([TaskConfig.model_validate({"name": "mine", "data": str(rows), "verifier": verifier})])
+    file = tmp_path / "mine.jsonl"
+    file.write_text(lines(GRID_ROW | {"family": "mine", "target": target}))
+    (item,) = read_holdout(file)
+    assert gold(item) == ("true" if target is True else "1")
+    assert grade(item, gold(item)).correct and not grade(item, "2").correct
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from evolora_core.language.families.answers import MARK, PUNCTUATION, marked_lines
+from evolora_core.language.families.unspaced import spaced
 
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _BOX = re.compile(rf"\\boxed\s*({_GROUP})")
@@ -65,7 +66,10 @@ _ASIDE = re.compile(
 _EXPLAINED = re.compile(r"\b(?:because|since|rounded)\b|[.;!] (?=[A-Za-z(]|.*=)| [-\u2013] (?=[A-Za-z])|\u2014", re.I)
 _TAKEN_BACK = re.compile(r"\b(?:or|else|otherwise|unless|but|wait|actually|no|wrong|sorry|answer)\b", re.IGNORECASE)
 _EQUALS = re.compile(r"[=\u2248\u2192]|->|\b(?:is|are|equals?|makes|gives)\b", re.IGNORECASE)
-_NOT = re.compile(r"(?:\b(?:not|never|cannot(?: be)?|rather than|instead of)|n['\u2019]t(?: be)?) $", re.IGNORECASE)
+_NOT = re.compile(
+    r"(?:\b(?:not|never|cannot(?: be)?|rather than|instead of)|n['\u2019]t(?: be)?|[\u4e0d\u975e]\u662f?) $",
+    re.IGNORECASE,
+)
 _BEFORE = 24  # characters before a number in which a sign or `not` is looked for
 
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
@@ -101,7 +105,7 @@ def extract_number(answer: str) -> Decimal | None:
     """The number of an answer: `12`, `The answer is 12 (rounded).`, `500,000`, `2 * 3 = 6` (6). Where there is no
     figure, an English numeral up to twenty, which is no part of a larger one. None if there is none, or if it is not
     clear which it is."""
-    answer = _APART.sub(r"\1\2", answer.translate(_AS_ASCII)).replace("\\boxed", "answer: \\boxed")
+    answer = _APART.sub(r"\1\2", spaced(answer.translate(_AS_ASCII))).replace("\\boxed", "answer: \\boxed")
     lines, marked = marked_lines(answer, _MARK)
     if marked and lines:
         lines = [" , ".join(_BOX.findall(lines[0])) or lines[0]]

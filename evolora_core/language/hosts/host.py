@@ -148,8 +148,10 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
             f"host {name!r}: neither generation_config.json nor the tokenizer names an EOS token; add eos_token"
         )
     vocabulary = model.get_input_embeddings().num_embeddings
+    check_ids(name, ends, vocabulary)
+    if (tokenizer.pad_token_id or 0) >= vocabulary:  # added to a tokenizer whose model was never resized
+        tokenizer.pad_token = None
     pad = tokenizer.pad_token_id
-    check_ids(name, [*ends, *([pad] if pad is not None else [])], vocabulary)
     known_ends = tuple(dict.fromkeys(ends))
     if not plain.chat:
         tokenizer.chat_template = None

@@ -105,6 +105,11 @@ def _try(folder: Path) -> None:
         raise HostError(f"host {folder}: config.json: {error_line(error)}; save the model anew") from error
     asked = sum(parameter.numel() for parameter in model.parameters())
     if asked > 1.5 * held + 10_000:
+        if getattr(config, "quantization_config", None):
+            raise HostError(
+                f"host {folder}: config.json: quantization_config: its weights are packed, {held} for {asked} "
+                "parameters; save the model dequantised, without quantization_config"
+            )
         raise HostError(
             f"host {folder}: config.json asks for {asked} parameters, the weights have {held}; save the model anew"
         )
@@ -144,12 +149,12 @@ def check_context(name: str, context: Any) -> int:
 
 
 def check_ids(name: str, ids: list[Any], vocabulary: int) -> None:
-    """Raise HostError unless these token ids, which end or pad answers, are in the model's vocabulary."""
+    """Raise HostError unless these token ids, which end answers, are in the model's vocabulary."""
     for token in ids:
         if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary:
             raise HostError(
                 f"host {name!r}: token id {one_value(token, 40)} is not among the {vocabulary} of the model; "
-                "correct eos_token_id and pad_token_id in generation_config.json"
+                "correct eos_token_id in generation_config.json, and eos_token in tokenizer_config.json"
             )
 
 

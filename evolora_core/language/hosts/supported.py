@@ -10,8 +10,9 @@ from evolora_core.errors import HostError
 
 
 def check_layers(folder: Path, model: Any) -> None:
-    """Raise HostError unless the model has linear layers, which adapters change, and remembers keys and values alone,
-    from which answers of a batch go on."""
+    """Raise HostError unless the model has linear layers, which adapters change, whose tokens see no later ones, and
+    remembers keys and values alone, from which answers of a batch go on.
+    """
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
@@ -26,6 +27,11 @@ def check_layers(folder: Path, model: Any) -> None:
         raise HostError(
             f"host {folder}: config.json: linear layers of {kind} ({', '.join(altered)}) do more than multiply, as "
             "quantised ones do; save the model dequantised, without quantization_config"
+        )
+    # GPT-NeoX has the key too, and is causal whatever it says.
+    if getattr(model.config, "is_decoder", None) is False and not model.config.model_type.startswith("gpt_neox"):
+        raise HostError(
+            f"host {folder}: config.json: is_decoder is false, so that each token of {kind} sees the later ones; {mend}"
         )
     kept = {type(layer) for layer in DynamicCache(config=model.config).layers}
     strange = sorted(layer.__name__ for layer in kept - {DynamicLayer, DynamicSlidingWindowLayer})

@@ -14,7 +14,7 @@ from typing import Any
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.overdue import within
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import one_line, one_value
 from evolora_core.language.families.base import DEPTHS, Family, Grade, Item
 from evolora_core.language.families.matching import TIMEOUT
 
@@ -54,7 +54,7 @@ def load_family(name: str, source: str, file: str = "") -> Family:
     return replace(
         family,
         draw=partial(_called, place, "draw", family.draw),
-        solution=partial(_called, place, "solution", family.solution),
+        solution=partial(_said, place, "solution", family.solution),
         complaint=partial(_called, place, "complaint", family.complaint),
         verify=_guarded(family.verify, name),
     )
@@ -103,16 +103,22 @@ def audit(family: Family, place: str) -> None:
         items = _drawn(family, depth, place)
         if [item.prompt for item in items] != [item.prompt for item in _drawn(family, depth, place)]:
             raise ConfigError(f"{place}: `draw` gives other items a second time (depth {depth}); draw by `rng` alone")
-        answers = [_called(place, "solution", family.gold, item) for item in items]
+        answers = [_said(place, "solution", family.gold, item) for item in items]
         for item, gold in zip(items, answers, strict=True):
             shown = f"the prompt {item.prompt[:60]!r} (depth {depth})"
+            if not _kept(item.target):
+                raise ConfigError(
+                    f"{place}: `draw` gives the target {one_value(item.target, 40)}, which is another one when it is "
+                    f"read back from JSON, to {shown}; make it of text, Python's own numbers, lists, and dicts with "
+                    "text as keys"
+                )
             if complaint := _called(place, "complaint", family.complaint, item.target):
                 raise ConfigError(f"{place}: `complaint` refuses the target of {shown}: {complaint}")
             if not _called(place, "verify", family.grade, item, gold).correct:
                 raise ConfigError(f"{place}: `verify` refuses the right answer {gold[:40]!r} to {shown}")
             for odd in ODD:
                 _called(place, "verify", family.grade, item, odd)
-            solved = _called(place, "solve", family.solve, item.prompt)
+            solved = _said(place, "solve", family.solve, item.prompt)
             if not _called(place, "verify", family.grade, item, solved).correct:
                 raise ConfigError(f"{place}: `solve` says {solved[:40]!r} and `solution` {gold[:40]!r} to {shown}")
         pairs = [(item, gold) for item in items for gold in answers if gold != family.gold(item)]
@@ -137,6 +143,22 @@ def _drawn(family: Family, depth: str, place: str | None = None) -> list[Item]:
     rng = stream(0, 0, 0, "audit", family.name, depth)
     make = family.make if place is None else partial(_called, place, "draw", family.make)
     return [make(rng, depth) for _ in range(AUDITED)]
+
+
+def _kept(target: Any) -> bool:
+    """Whether a target is the same when a run reads it back from its items' file: JSON makes lists of tuples."""
+    try:
+        return bool(json.loads(json.dumps(target)) == target)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _said(place: str, name: str, function: Any, given: Any) -> str:
+    """The text that a function of a user gives as an answer."""
+    text = _called(place, name, function, given)
+    if not isinstance(text, str):
+        raise ConfigError(f"{place}: `{name}` gives {type(text).__name__}; return the answer as text, such as str(…)")
+    return text
 
 
 def _called(place: str, name: str, function: Any, *given: Any) -> Any:

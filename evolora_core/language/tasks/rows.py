@@ -47,6 +47,10 @@ def read_rows(task: TaskConfig, split: str | None) -> Rows:
     if path is None and (task.data.startswith(("/", ".", "~")) or Path(task.data).suffix.lower() in SUFFIXES):
         relative = f" in {Path.cwd()}; paths are relative to the folder that evolora is called in"
         raise ConfigError(f"{key}: {task.data}: no such file{'' if Path(task.data).is_absolute() else relative}")
+    if path is not None and path.is_file() and task.subset is not None:
+        raise ConfigError(
+            f"tasks.{task.name}.subset: {task.data} is one file, which has no configurations; take it out"
+        )
     suffix = path.suffix.lower() if path else ""
     if path is None or path.is_dir() or suffix == ".parquet":
         return _read_set(task, split)
@@ -69,6 +73,7 @@ class _Fault(Exception):
 
 
 def _read_csv(text: str) -> Rows:
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # the same for every reader of a process
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows, numbers, begun = [], [], 1
     try:

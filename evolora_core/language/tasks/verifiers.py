@@ -14,16 +14,23 @@ from evolora_core.language.families.answers import final_lines, spoken
 from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, wrong
 from evolora_core.language.families.matching import TIME_LIMIT, TIMEOUT
 from evolora_core.language.families.numbers import extract_number
+from evolora_core.language.families.unspaced import MARKS, spaced, unspaced
 from evolora_core.language.families.verdicts import number_complaint, number_of, number_text
 from evolora_core.language.tasks.base import Verifier, spelled
 from evolora_core.language.tasks.code_verifier import Code
 from evolora_core.language.tasks.json_verifier import Json
 
 _WRAPPING = "`*\"' \u2018\u2019\u201c\u201d"
+_AROUND = ".()\u3002\uff08\uff09"  # an option that is all that a line says
 # What ends an option that an answer opens with: a mark, or a dash that stands apart (`B - since …`).
-_ENDS = re.compile(r"[`*\"' \u2018\u2019\u201c\u201d]*[.,:;!)\u2014]|[`*\"'\u2018\u2019\u201c\u201d]*\s+[-\u2013]\s")
+_ENDS = re.compile(
+    rf"[`*\"' \u2018\u2019\u201c\u201d]*[.,:;!)\u2014{MARKS}]|[`*\"'\u2018\u2019\u201c\u201d]*\s+[-\u2013]\s"
+)
 _PAIRS = dict(zip("`*\"'\u2018\u201c", "`*\"'\u2019\u201d", strict=True))
-_NOT = re.compile(r"(?:\bnot|n['\u2019]t)\s+$|\bnon-$", re.IGNORECASE)
+# The last are Chinese and Japanese: 不, 没, 非, 未, 無 and 无.
+_NOT = re.compile(
+    r"(?:\bnot|n['\u2019]t)\s+$|\bnon-$|[\u4e0d\u6ca1\u6c92\u975e\u672a\u7121\u65e0]\u662f?\s*$", re.IGNORECASE
+)
 _SIGNED = re.compile(r"(?<!\w)[-\u2212]$|\^$")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 
@@ -33,12 +40,25 @@ def composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def _legible(text: str) -> str:
+    """A text as answers and right answers are compared."""
+    return spaced(composed(text))
+
+
 class Worded(Verifier):
     """Its answers are text, whatever type a table gives them."""
 
     def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
         """The answer as text; JSON's `1` and `true` too."""
         return spelled(answer) if isinstance(answer, bool | int | float) else answer
+
+    def complaint(self, target: Any) -> str | None:
+        """Text, or what becomes text: holdout files give targets as JSON has them."""
+        return super().complaint(self.target(target, {}))
+
+    def gold(self, target: Any) -> str:
+        """Without outer white space, which no verifier of text reads."""
+        return spelled(target).strip()
 
 
 class Exact(Worded):
@@ -49,7 +69,7 @@ class Exact(Worded):
 
     def verify(self, target: Any, answer: str) -> Grade:
         """Correct if the final lines, together or the first alone, or all of the answer, are the target."""
-        wanted = self._plain(str(target))
+        wanted = self._plain(spelled(target))
         lines = final_lines(answer)
         if not lines:
             return NO_ANSWER
@@ -57,7 +77,7 @@ class Exact(Worded):
         return CORRECT if wanted in said else wrong()
 
     def _plain(self, text: str) -> str:
-        plain = _unwrapped(" ".join(composed(text).split()))
+        plain = _unwrapped(" ".join(_legible(text).split()))
         return plain if self.case else plain.casefold()
 
 
@@ -69,7 +89,7 @@ def _unwrapped(text: str) -> str:
     while True:
         if len(plain) > 2 and _PAIRS.get(plain[0]) == plain[-1]:
             plain = plain[1:-1].strip()
-        elif len(plain) > 1 and plain.endswith(".") and plain[-2] != ".":
+        elif len(plain) > 1 and plain[-1] in ".\u3002" and plain[-2] not in ".\u3002":
             plain = plain[:-1].strip()
         else:
             return plain
@@ -132,7 +152,7 @@ class Choice(Worded):
 
     def complaint(self, target: Any) -> str | None:
         """It has to be an option."""
-        if isinstance(target, str) and _folded(target) in self._folded():
+        if _folded(spelled(target)) in self._folded():
             return None
         return f"must be one of {', '.join(self.options)[:200]}"
 
@@ -141,19 +161,19 @@ class Choice(Worded):
         the option that is named last. An option of one letter is looked for as it is written, then in the other case,
         but for `a` and `i`, which are words.
         """
-        lines = final_lines(composed(answer))
+        lines = final_lines(_legible(answer))
         if not lines:
             return NO_ANSWER
         found = self._opening(lines[0]) or self._last(" ".join(lines))
         if found is None:
             return NO_ANSWER
-        return CORRECT if found == _folded(str(target)) else wrong()
+        return CORRECT if found == _folded(spelled(target)) else wrong()
 
     def _folded(self) -> list[str]:
         return [_folded(option) for option in self.options]
 
     def _opening(self, line: str) -> str | None:
-        alone, begun = line.strip(_WRAPPING + ".()").casefold(), line.lstrip(_WRAPPING + "(").casefold()
+        alone, begun = line.strip(_WRAPPING + _AROUND).casefold(), line.lstrip(_WRAPPING + "(\uff08").casefold()
         for option in sorted(self._folded(), key=len, reverse=True):
             ended = begun.startswith(option) and _ENDS.match(begun, len(option))
             if alone == option or (ended and not _within_number(option, begun, len(option))):
@@ -161,7 +181,7 @@ class Choice(Worded):
         return None
 
     def _last(self, text: str) -> str | None:
-        options = [composed(option.strip()) for option in self.options]
+        options = [_legible(option).strip() for option in self.options]
         as_written = _last_of([option if len(option) == 1 else option.casefold() for option in options], text)
         in_any_case = [option for option in self._folded() if option not in ("a", "i")]
         return (as_written or _last_of(in_any_case, text.casefold()) or "").casefold() or None
@@ -177,7 +197,12 @@ def _within_number(option: str, text: str, end: int) -> bool:
 
 
 def _folded(option: str) -> str:
-    return composed(option).strip().casefold()
+    return _legible(option).strip().casefold()
+
+
+def _goes_on(edge: str, beside: str) -> bool:
+    """Whether a word goes on beside its first or last character."""
+    return beside.isalnum() and not unspaced(edge)
 
 
 def _last_of(options: Sequence[str], text: str) -> str | None:
@@ -192,7 +217,8 @@ def _last_of(options: Sequence[str], text: str) -> str | None:
         at = read.rfind(option)
         while at >= 0:
             end = at + len(option)
-            within = read[at - 1 : at].isalnum() or read[end : end + 1].isalnum() or _within_number(option, read, end)
+            goes_on = _goes_on(option[0], read[at - 1 : at]) or _goes_on(option[-1], read[end : end + 1])
+            within = goes_on or _within_number(option, read, end)
             before = read[max(0, at - 8) : at]
             if not within and not _NOT.search(before) and not (option[0].isdigit() and _SIGNED.search(before)):
                 found.append((end, len(option), option))
@@ -224,6 +250,7 @@ class Regex(Worded):
 
     def complaint(self, target: Any) -> str | None:
         """With a pattern of the task it is an answer, which has to fit; else it is a pattern."""
+        target = self.target(target, {})
         if self.pattern is None:
             try:
                 compile_pattern(target if isinstance(target, str) else "(")
@@ -243,7 +270,7 @@ class Regex(Worded):
         lines = final_lines(answer)
         if not lines:
             return NO_ANSWER
-        pattern = self.pattern if self.pattern is not None else str(target)
+        pattern = self.pattern if self.pattern is not None else spelled(target)
         try:
             read = [lines[0], lines[0].strip("`* "), lines[0].strip(_WRAPPING), _unwrapped(lines[0]), answer.strip()]
             fits = full_matches(compile_pattern(pattern), read, TIME_LIMIT)
@@ -268,25 +295,29 @@ class ContainsAll(Worded):
 
     def complaint(self, target: Any) -> str | None:
         """At least one word, and nothing else in a list."""
+        target = self.target(target, {})
         mixed = isinstance(target, list) and not all(isinstance(part, str) for part in target)
         return None if self._words(target) and not mixed else "must be words"
 
     def gold(self, target: Any) -> str:
         """The words as the row gives them."""
-        return f"{self.separator} ".join(self._words(target, fold=False))
+        return f"{self.separator} ".join(self._words(self.target(target, {})))
 
     def verify(self, target: Any, answer: str) -> Grade:
         """The score is the share of the words."""
-        said = composed(spoken(answer))
-        text = " ".join((said if self.case else said.casefold()).split())
-        words = self._words(target)
+        text = self._plain(spoken(answer))
+        words = [self._plain(word) for word in self._words(self.target(target, {}))]
         hits = sum(re.search(_whole(word), text) is not None for word in words)
         return CORRECT if hits == len(words) else wrong(hits / len(words))
 
-    def _words(self, target: Any, *, fold: bool = True) -> list[str]:
+    def _plain(self, text: str) -> str:
+        plain = " ".join(_legible(text).split())
+        return plain if self.case else plain.casefold()
+
+    def _words(self, target: Any) -> list[str]:
         parts = target.split(self.separator) if isinstance(target, str) else target if isinstance(target, list) else []
         words = [" ".join(composed(part).split()) for part in parts if isinstance(part, str)]
-        return [word if self.case or not fold else word.casefold() for word in words if word]
+        return [word for word in words if word]
 
 
 def _whole(word: str) -> str:
@@ -296,7 +327,8 @@ def _whole(word: str) -> str:
     before = r"(?<![0-9][.:/])(?<![0-9],(?=[0-9]{3}(?!\w)))(?<!\A[-\u2212.])(?<![^\w.][-\u2212.])(?<!\^)"
     behind = r"(?![.:/^][0-9]|,[0-9]{3}(?!\w))"
     before, behind = before if word[0].isdigit() else "", behind if word[-1].isdigit() else ""
-    return rf"(?<!\w){before}{re.escape(word)}(?!\w){behind}"
+    begins, ends = "" if unspaced(word[0]) else r"(?<!\w)", "" if unspaced(word[-1]) else r"(?!\w)"
+    return rf"{begins}{before}{re.escape(word)}{ends}{behind}"
 
 
 def _kind(settings: Any) -> str:

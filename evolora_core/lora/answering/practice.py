@@ -8,7 +8,7 @@ from evolora_core.engine.strict import Strict
 class Practice(Strict):
     """What is priced, and how large the passes of a population are."""
 
-    answers: int = Field(description="answers that the bare host is asked for, over all cells")
+    answers: int = Field(description="answers that the bare host is asked for, over all cells, at most")
     temperature: float = Field(description="at which; 0: greedily")
     population: int = Field(description="adapters that are trained together")
     slots: int = Field(description="slots of the largest population, with newborns and candidates")

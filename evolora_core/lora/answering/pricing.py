@@ -8,6 +8,7 @@ large as those of a run are tried here too, and what of them fits into memory is
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -43,7 +44,7 @@ class Prices:
     unit_flops: float  # FLOPs of a mean answer of the bare host = one unit of energy
     rho: float  # units paid for a correct answer, unless an arm has an economy of its own
     accuracy: dict[str, float]  # "family/depth" -> share of the host's answers that are right
-    per_cell: int  # answers behind each accuracy
+    per_cell: dict[str, int]  # "family/depth" -> answers behind its accuracy
     answers_per_second: float
     batch_rows: int  # the micro-batch plan: answers decoded together,
     pass_share: float  # tokens of a pass, relative to what it usually takes,
@@ -114,17 +115,26 @@ class Prices:
         ]
 
 
+def answers_per_cell(items: Sequence[Item], practice: Practice) -> dict[tuple[str, str], int]:
+    """Answers to items of each (family, depth) cell that are priced. A greedy answer is the same every time, so that
+    no item is asked twice.
+    """
+    wanted = max(1, practice.answers // len(cells_of(items)))
+    sizes = Counter((item.family, item.depth) for item in items)
+    return {cell: wanted if practice.temperature else min(wanted, size) for cell, size in sorted(sizes.items())}
+
+
 def price(host: Host, items: Sequence[Item], practice: Practice, decoding: DecodingConfig, seed: int) -> Prices:
     """Let the bare host answer a sample of the training set. Raises StageError when rewards cannot vary: of sampled
-    answers none is right, or of any answers all. Where greedy answers are all wrong, a search may find right ones.
+    answers none is right, or of any answers all (where greedy answers are all wrong, a search may find right ones); and
+    when no prompt of a family fits the host's context.
     """
-    cells = cells_of(items)
+    counts = answers_per_cell(items, practice)
     draw = rng.stream(seed, 0, 0, "calibrate")
-    per_cell = max(1, practice.answers // len(cells))
     chosen: list[Item] = []
-    for cell in cells:
+    for cell, count in counts.items():
         members = [item for item in items if (item.family, item.depth) == cell]
-        chosen += [members[i] for i in draw.choice(len(members), size=per_cell, replace=len(members) < per_cell)]
+        chosen += [members[i] for i in draw.choice(len(members), size=count, replace=len(members) < count)]
     started = time.perf_counter()
     outcomes = answer_items(
         host,
@@ -139,17 +149,19 @@ def price(host: Host, items: Sequence[Item], practice: Practice, decoding: Decod
     )
     seconds = time.perf_counter() - started
     unasked = sum(outcome.grade == TOO_LONG for outcome in outcomes)
-    crowd = f"{unasked} of {len(outcomes)} prompts with an answer of {decoding.max_new_tokens} tokens"
-    if unasked == len(outcomes):
+    asked = {outcome.item.family for outcome in outcomes if outcome.grade != TOO_LONG}
+    if unfit := sorted({family for family, _ in counts} - asked):  # its practice would cost nothing, and never end
         raise StageError(
-            f"calibrate: {crowd} do not fit the host's {host.max_context} tokens; lower decoding.max_new_tokens"
+            f"calibrate: of the prompts of {', '.join(unfit)} none fits the host's {host.max_context} tokens with an "
+            f"answer of {decoding.max_new_tokens}; lower decoding.max_new_tokens, or leave it out of "
+            "data.train_families"
         )
     if unasked:
         log.warning(
-            "calibrate: %s do not fit the host's %d tokens and count as wrong; lower decoding.max_new_tokens",
-            crowd, host.max_context,
+            "calibrate: %d of %d prompts with an answer of %d tokens do not fit the host's %d tokens and count as "
+            "wrong; lower decoding.max_new_tokens", unasked, len(outcomes), decoding.max_new_tokens, host.max_context,
         )  # fmt: skip
-    right = np.array([outcome.grade.correct for outcome in outcomes]).reshape(len(cells), per_cell)
+    right = np.array([outcome.grade.correct for outcome in outcomes])
     if not right.any():
         none = f"calibrate: the host answered none of {len(chosen)} training items correctly"
         mend = "choose easier families or depths, or a stronger host"
@@ -165,11 +177,13 @@ def price(host: Host, items: Sequence[Item], practice: Practice, decoding: Decod
     meter = Meter()
     charge(meter, "calibration", outcomes, seconds)
     _try_training(host, items, practice, decoding, meter)
+    names, sizes = [f"{family}/{depth}" for family, depth in counts], np.array([*counts.values()])
+    by_cell = np.split(right, np.cumsum(sizes)[:-1])
     return Prices(
-        unit_flops=float(flops.mean()),
+        unit_flops=float(np.average(flops, weights=np.repeat(sizes.max() / sizes, sizes))),  # all cells count alike
         rho=1 / practice.break_even_accuracy,
-        accuracy={f"{family}/{depth}": float(right[i].mean()) for i, (family, depth) in enumerate(cells)},
-        per_cell=per_cell,
+        accuracy={name: float(own.mean()) for name, own in zip(names, by_cell, strict=True)},
+        per_cell=dict(zip(names, sizes.tolist(), strict=True)),
         answers_per_second=len(outcomes) / seconds,
         batch_rows=min(decoding.batch_rows, host.memory_plan.rows),
         pass_share=host.memory_plan.share,

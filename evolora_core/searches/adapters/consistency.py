@@ -190,7 +190,7 @@ def check_heard(suite: SuiteSettings, name: str) -> None:
     for number in range(len(section.trials)):
         tried = suite.settings(name, number)
         rule = tried.plasticity.rule if isinstance(tried, EcologyConfig) else getattr(tried, "update", "")
-        idle = {"trials": ""} | unread(tried) | unread_by(suite.kind(name))
+        idle = {"trials": ""} | unread(tried) | unread_by(suite.kind(name), tried)
         read.append({key: value for key, value in leaves(tried.model_dump()).items() if key not in idle})
         if read[number] in read[:number]:
             raise ValueError(

@@ -72,7 +72,8 @@ class Evolved:
         """The same, with one organelle that answers everything. ConfigError where it does not live."""
         if organelle is not None and organelle not in self.run.organelles:
             living = ", ".join(map(str, self.organelles))
-            raise ConfigError(f"organelle {organelle}: not alive at the end of {self.name}; choose from {living}")
+            mend = f"choose from {living}" if living else "no organelle is, so name none"
+            raise ConfigError(f"organelle {organelle}: not alive at the end of {self.name}; {mend}")
         return replace(self, organelle=organelle)
 
     def bare(self) -> "Evolved":

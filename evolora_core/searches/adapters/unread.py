@@ -27,23 +27,24 @@ def _under(name: str, section: type[BaseModel]) -> set[str]:
 
 
 ADAMW = {*REMEMBERING, "grpo", "es"}  # rules whose steps are AdamW's
-READ_BY = {  # settings of `plasticity` that some rules alone read
-    "calls": {"search"},
-    "partial_credit": {"search"},
-    "clip_ratio": {"grpo"},
-    "kl": {"grpo"},
-    "hebbian_rate": {"hebbian"},
-    "trace_decay": {"hebbian"},
-    "pairs": {"es"},
-    "sigma": {"es"},
-    "buffer": {*REMEMBERING},
-    "cooldown": {*REMEMBERING},
-    "learning_rate": ADAMW,
-    "betas": ADAMW,
-    "weight_decay": ADAMW,
-    "max_grad_norm": {*REMEMBERING, "grpo", "hebbian"},
-    "steps": ADAMW | {"hebbian"},
-    "half_life": ADAMW | {"hebbian"},
+READ_BY = {  # settings that some rules alone read
+    "plasticity.calls": {"search"},
+    "plasticity.partial_credit": {"search"},
+    "plasticity.clip_ratio": {"grpo"},
+    "plasticity.kl": {"grpo"},
+    "plasticity.hebbian_rate": {"hebbian"},
+    "plasticity.trace_decay": {"hebbian"},
+    "plasticity.pairs": {"es"},
+    "plasticity.sigma": {"es"},
+    "plasticity.buffer": {*REMEMBERING},
+    "plasticity.cooldown": {*REMEMBERING},
+    "plasticity.learning_rate": ADAMW,
+    "plasticity.betas": ADAMW,
+    "plasticity.weight_decay": ADAMW,
+    "plasticity.max_grad_norm": {*REMEMBERING, "grpo", "hebbian"},
+    "plasticity.steps": ADAMW | {"hebbian"},
+    "plasticity.half_life": ADAMW | {"hebbian"},
+    "economy.answer_price": {*REMEMBERING},  # what is sold are memories
 }
 VARIATION, CONTEST = _under("variation", VariationConfig), _under("contest", ContestConfig)
 ASSIMILATION, INHERITANCE = _under("assimilation", AssimilationConfig), _under("inheritance", InheritanceConfig)
@@ -51,6 +52,7 @@ OF_BIRTHS = VARIATION - {"variation.births", "variation.trait_sigma"}  # founder
 OF_PAIRS = ASSIMILATION - {f"assimilation.{key}" for key in ("attempts", "sum_weight", "rehearsal")}
 # What one organelle alone has no use for; its items are of no niche, and it owes what it cannot pay
 OF_MANY = {"population", "curriculum.focus", "economy.strikes", "economy.cull"} | VARIATION | ASSIMILATION | INHERITANCE
+OF_BUYERS = {"economy.answer_price", "economy.ticket"}  # `single` needs no ticket, and where others contend they buy
 
 
 def unread(section: BaseModel) -> dict[str, str]:
@@ -58,17 +60,25 @@ def unread(section: BaseModel) -> dict[str, str]:
     found: dict[str, str] = {}
     if isinstance(section, EcologyConfig):
         rule = section.plasticity.rule
-        of_others = {f"plasticity.{key}" for key, rules in READ_BY.items() if rule not in rules}
-        # The first answer of `search` is greedy, others vary by design.
-        found |= dict.fromkeys(of_others | ({"temperature"} if rule == "search" else set()), f"plasticity.rule: {rule}")
+        found |= {key: f"plasticity.rule: {rule}" for key, rules in READ_BY.items() if rule not in rules}
+        if rule == "search":  # its first answer is greedy, others vary by design
+            found["temperature"] = "plasticity.rule: search"
+        if section.economy.pool is not None:
+            found["economy.break_even_accuracy"] = "economy.pool"
+        if section.economy.allocation == "uniform":
+            found["curriculum.uniform"] = "economy.allocation: uniform"
         if section.prior.learning_rate:
             found |= dict.fromkeys(("plasticity.learning_rate", "plasticity.hebbian_rate"), "prior.learning_rate")
+            if not section.variation.births and not section.assimilation.attempts:
+                found["variation.trait_sigma"] = "prior.learning_rate"
         if section.contest.contenders == 1:
             found |= dict.fromkeys(CONTEST - {"contest.contenders"}, "contest.contenders: 1")
         elif section.contest.loser == "retires":
             found |= dict.fromkeys(("contest.alpha", "contest.spread"), "contest.loser: retires")
         if not section.variation.births:
             found |= dict.fromkeys(OF_BIRTHS, "variation.births: 0")
+        if "fisher" not in section.assimilation.methods:
+            found["assimilation.fisher_rows"] = f"assimilation.methods: [{', '.join(section.assimilation.methods)}]"
         if not section.assimilation.attempts:
             found |= dict.fromkeys(OF_PAIRS, "assimilation.attempts: 0")
         if section.inheritance.donor != "best":
@@ -87,11 +97,14 @@ def unread(section: BaseModel) -> dict[str, str]:
     return found
 
 
-def unread_by(kind: Kind) -> dict[str, str]:
-    """Settings of its section that no run of a kind reads, as `unread` has them."""
-    if kind.section != "ecology":
+def unread_by(kind: Kind, section: BaseModel) -> dict[str, str]:
+    """Settings of a section that no run of a kind with these reads, as `unread` has them."""
+    if not isinstance(section, EcologyConfig):
         return {}
-    return dict.fromkeys({"plasticity.single_batch_rows"} if kind.peopled else OF_MANY, f"like: {kind.name}")
+    idle = {"plasticity.single_batch_rows"} if kind.peopled else OF_MANY
+    if not kind.peopled and section.contest.contenders == 1:
+        idle = idle | OF_BUYERS
+    return dict.fromkeys(idle, f"like: {kind.name}")
 
 
 def check_read(suite: SuiteSettings) -> None:
@@ -104,10 +117,11 @@ def check_read(suite: SuiteSettings) -> None:
         read = [unread(run) for own in suite.trained if suite.kind(own).section == name for run in _runs(suite, own)]
         _refuse(name, getattr(suite, name).model_dump(exclude_defaults=True), read)
     for name, arm in suite.arms.items():
-        alone = unread_by(suite.kind(name))
-        if name != suite.budget_of:  # what the first generations of the others find is not looked at
-            alone |= {"unrewarded": f"budget_of: {suite.budget_of}"}
-        _refuse(f"arms.{name}.changes", arm.changes, [unread(run) | alone for run in _runs(suite, name)])
+        kind = suite.kind(name)
+        # What the first generations of the others find is not looked at.
+        led = {} if name == suite.budget_of else {"unrewarded": f"budget_of: {suite.budget_of}"}
+        read = [unread(run) | unread_by(kind, run) | led for run in _runs(suite, name)]
+        _refuse(f"arms.{name}.changes", arm.changes, read)
 
 
 def _runs(suite: SuiteSettings, condition: str) -> Sequence[Any]:

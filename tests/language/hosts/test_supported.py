@@ -51,6 +51,13 @@ def test_linear_layers_that_do_more_than_multiply_are_named() -> None:
     check_layers(Path("mine"), model("falcon"))  # whose linear layers are a class of their own
 
 
+def test_a_model_whose_tokens_see_later_ones_is_named() -> None:
+    with pytest.raises(HostError, match=r"is_decoder is false, so that each token of BertLMHeadModel sees the later"):
+        check_layers(Path("mine"), model("bert"))
+    for own in (model("bert", is_decoder=True), model("gpt_neox"), model("opt")):
+        check_layers(Path("mine"), own)
+
+
 def test_a_model_whose_layers_differ_in_shape_is_named() -> None:
     kinds = {"layer_types": ["sliding_attention", "full_attention"], "head_dim": 8, "global_head_dim": 16}
     own = AutoConfig.for_model("gemma4_text", **SHAPE | kinds | {"num_key_value_heads": 1})

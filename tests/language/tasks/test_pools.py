@@ -211,6 +211,19 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
+def test_a_cell_may_be_longer_than_python_reads_unasked(tmp_path: Path) -> None:
+    row = {"prompt": "How long?", "text": "a" * 200_000, "answer": 200_000}
+    (item,) = read_pool(task(write(tmp_path / "rows.csv", [row]))).parts[""]
+    assert item.target == 200_000
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_one_file_has_no_subset(suffix: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"rows.{suffix}", ROWS)
+    with pytest.raises(ConfigError, match=r"^tasks.plus.subset: .* is one file, which has no configurations; take it"):
+        read_pool(task(path, subset="easy"))
+
+
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 @pytest.mark.parametrize(
     "answer", ["2024-05-03", "2024-05-03T10:00:00", "12345678901234567890123", "007", "None", "NA", "True", "1.50"]

@@ -113,6 +113,32 @@ SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "int
         ({"kind": "choice", "options": ["2", "3"]}, "2", ["it is 2"], ["it is -2", "x^2", "\u22122", "3"]),
         ({"kind": "exact", "case": True}, "Cafe\u0301", ["Caf\u00e9"], ["caf\u00e9"]),
         ({"kind": "choice", "options": ["caf\u00e9", "bar"]}, "cafe\u0301", ["so a cafe\u0301"], ["bar"]),
+        ({"kind": "choice", "options": ["1", "2"]}, 1, ["1", "It is 1"], ["2"]),
+        ({"kind": "exact", "case": True}, True, ["true"], ["True"]),
+        ({"kind": "regex", "pattern": r"\d"}, 1, ["1"], ["x"]),
+        ({"kind": "contains-all"}, [1, "a"], ["a 1"], ["a"]),
+        (
+            {"kind": "number"}, 42,
+            ["答案是42。", "一共有42个苹果。", "答えは42です。", "정답은 42입니다.", "不是41，是42", "答案是４２"],
+            ["答案是-42。", "负42", "42万", "42点5", "42分之1", "不是42", "答案是43。", "1分之42"],
+        ),
+        ({"kind": "number"}, -42, ["答案是-42", "答案是负42。", "マイナス42です"], ["答案是42"]),
+        (
+            {"kind": "choice", "options": ["A", "B", "C", "D"]}, "B",
+            ["答案是B", "正解はBです", "B。因为A是错的", "（B）", "B，因为A是错的", "选B。"],
+            ["答案是A", "AB型", "B错了，是C", "不是B"],
+        ),
+        (
+            {"kind": "choice", "options": ["正面", "负面"]}, "正面",
+            ["正面。", "这是正面的", "感情是正面。"], ["负面", "不是正面", "不是正面，是负面的"],
+        ),
+        ({"kind": "choice", "options": ["是", "不是"]}, "是", ["是的", "是，因为不是夜里"], ["不是的", "不是"]),
+        ({"kind": "exact"}, "正面", ["正面。", " 正面 ", "“正面”。"], ["负面。", "正面的"]),
+        (
+            {"kind": "contains-all"}, "東京, GPU",
+            ["答えは東京です。GPUを使う", "GPU東京"], ["答えは京都です。GPUを使う", "東京GPUS"],
+        ),
+        ({"kind": "contains-all"}, "12", ["答案是12个"], ["答案是-12个", "答案是12万", "120个"]),
     ],
 )  # fmt: skip
 def test_what_is_right_and_what_is_not(
@@ -131,6 +157,16 @@ def test_numbers_in_a_list_are_words() -> None:
     target = verifier.target(["Paris", 2020], {})
     assert target == ["Paris", "2020"] and verifier.gold(target) == "Paris, 2020"
     assert not verifier.verify(target, "Paris").correct
+
+
+@pytest.mark.parametrize("kind", ["exact", "choice", "regex"])
+def test_a_right_answer_begins_and_ends_without_white_space(kind: str) -> None:
+    """Old files of completions begin with a blank, which a host would have to learn."""
+    more: dict[str, Any] = {"choice": {"options": ["yes", "no"]}, "regex": {"pattern": "yes|no"}}
+    verifier = made(kind=kind, **more.get(kind, {}))
+    assert verifier.complaint(" yes\n") is None and verifier.gold(" yes\n") == "yes"
+    code = made(kind="code", tests="tests")
+    assert code.gold({"answer": "    x = 1\n", "tests": ["x"]}) == "    x = 1\n"
 
 
 WORDS = st.text("abcdefg hij", min_size=1, max_size=12).filter(lambda text: text.strip())
@@ -210,7 +246,8 @@ def test_no_answer_is_too_strange(answer: str) -> None:
     ("settings", "target", "complaint"),
     [
         ({"kind": "exact"}, " ", "must be text"),
-        ({"kind": "exact"}, 3, "must be text"),
+        ({"kind": "exact"}, [3], "must be text"),
+        ({"kind": "choice", "options": ["1", "2"]}, 3, "must be one of 1, 2"),
         ({"kind": "number"}, "many", "must be a number"),
         ({"kind": "choice", "options": ["a", "b"]}, "c", "must be one of a, b"),
         ({"kind": "json"}, "{", "must be JSON"),

@@ -376,6 +376,35 @@ def test_a_rule_about_a_section_names_the_file_and_the_overrides_below_it(tmp_pa
             "arms={lone: {like: ecology, changes: {unrewarded: go_on}}}",
             "arms.lone.changes.unrewarded: has no effect with budget_of: ecology",
         ),
+        (
+            "ecology.economy={pool: 500, break_even_accuracy: 0.1}",
+            "ecology.economy.break_even_accuracy: has no effect with economy.pool",
+        ),
+        (
+            "arms={lone: {like: ecology, changes: {economy: {allocation: uniform}, curriculum: {uniform: 0.5}}}}",
+            "arms.lone.changes.curriculum.uniform: has no effect with economy.allocation: uniform",
+        ),
+        (
+            "arms={lone: {like: ecology, changes: {plasticity: {rule: grpo}, economy: {answer_price: 3}}}}",
+            "arms.lone.changes.economy.answer_price: has no effect with plasticity.rule: grpo",
+        ),
+        (
+            "arms={lone: {like: single, changes: {economy: {answer_price: 3}}}}",
+            "arms.lone.changes.economy.answer_price: has no effect with like: single",
+        ),
+        (
+            "arms={lone: {like: single, changes: {economy: {ticket: 0}}}}",
+            "arms.lone.changes.economy.ticket: has no effect with like: single",
+        ),
+        (
+            "ecology.assimilation={attempts: 1, methods: [ties, dare], fisher_rows: 8}",
+            r"ecology.assimilation.fisher_rows: has no effect with assimilation.methods: \[ties, dare\]",
+        ),
+        (
+            "arms={lone: {like: ecology, changes: {prior: {learning_rate: [0.001, 0.1]}, assimilation: {attempts: 0}, "
+            "variation: {births: 0, trait_sigma: 0.2}, trials: [{economy: {ticket: 1}}, {economy: {ticket: 2}}]}}}",
+            "arms.lone.changes.variation.trait_sigma: has no effect with prior.learning_rate",
+        ),
         ("evaluation.frontier_items=64", r"evaluation.frontier_items: has no effect with strengths: \[\]"),
         ("evaluation.strengths=[1.0]", "evaluation.strengths: 1 is always among them; name others, or none"),
         ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every trial replaces it"),

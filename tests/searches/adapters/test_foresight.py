@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from evolora_core.language.datasets import build_splits
+from evolora_core.language.families.base import DEPTHS
 from evolora_core.language.hosts.host import load_host
 from evolora_core.language.splits import HOLDOUTS
 from evolora_core.language.tasks.pools import read_pool
+from evolora_core.searches.adapters.arms import foresight
 from evolora_core.searches.adapters.arms.foresight import Foresight, foresee
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 
@@ -57,6 +59,15 @@ def test_rows_that_are_held_out_alone_are_not_shown(caplog: pytest.LogCaptureFix
     _, found = look("data.train_families=[string.sort]", "data.ood_families=[rounded, string.rotate]")
     assert found["rounded"].asked > 0 and not shown(found["rounded"])
     assert "rounded: the suite asks for it in holdouts alone, so no answers to its rows are shown" in caplog.text
+
+
+def test_items_of_every_depth_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foresight, "ASKED", 12)
+    monkeypatch.setattr(foresight, "EXAMPLES", 12)
+    _, found = look("data.depths=[short, medium, long]")
+    own = found["string.rotate"]
+    depths = [outcome.item.depth for outcome in (*own.right, *own.wrong)]
+    assert own.asked == len(depths) == 12 and min(map(depths.count, DEPTHS)) >= 3
 
 
 def test_right_answers_that_are_too_long_to_be_given_are_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -35,6 +35,7 @@ from evolora_core.searches.adapters.ecology.first_generations import measure
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.regimes.registry import regime
 from evolora_core.searches.adapters.ecology.task import Task
+from evolora_core.searches.adapters.evaluation.frontier import spread
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.statistics.inference import wilson
 
@@ -127,7 +128,8 @@ def _asked(
 ) -> tuple[dict[str, Any], float]:
     """What the bare host answers to items for training, or else to others, and answers a second."""
     items = [item for split in SPLITS for item in by_split.get(split, [])]
-    chosen = (by_split["train"] or items)[:ASKED]
+    there = by_split["train"] or items
+    chosen = [there[place] for place in spread(len(there), ASKED)]  # of every depth
     began = time.perf_counter()
     outcomes = answer_items(
         host, None, chosen, np.full(len(chosen), HOST), decoding=suite.decoding,
@@ -143,7 +145,7 @@ def _asked(
         "asked": len(outcomes), "accuracy": len(right) / len(outcomes), "lo": lo, "hi": hi,
         "longest": max(len(ids) for ids in host.encode_prompts([item.prompt for item in items])),
         "context": host.max_context, "cap": cap,
-        "answer": longest_right_answer(host, task.name, items, task.verifier, cap),
+        "answer": longest_right_answer(host, task.name, items, task.verifier, suite.decoding),
         "right": right[:EXAMPLES], "wrong": wrong[:EXAMPLES],
     }  # fmt: skip
     return facts, len(outcomes) / seconds

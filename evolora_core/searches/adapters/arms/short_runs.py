@@ -25,7 +25,7 @@ from evolora_core.language.hosts.kept import stage_host
 from evolora_core.language.splits import HOLDOUTS, SPLITS
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.practice import Practice
-from evolora_core.lora.answering.pricing import Prices, price
+from evolora_core.lora.answering.pricing import Prices, answers_per_cell, price
 from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.arms.base import Training
 from evolora_core.searches.adapters.arms.evolved import Evolution
@@ -167,7 +167,7 @@ def _priced(
     started = time.perf_counter()
     prices = price(host, items, fewer, config.decoding, seed)
     seconds = time.perf_counter() - started
-    more = cells * (max(1, practice.answers // cells) - prices.per_cell)
+    more = sum(answers_per_cell(items, practice).values()) - sum(prices.per_cell.values())
     return prices, Expected(
         flops=prices.spent + more * prices.unit_flops, seconds=seconds + more / prices.answers_per_second
     )

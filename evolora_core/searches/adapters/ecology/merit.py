@@ -50,7 +50,7 @@ def bare_host(run: Run, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     answer like it (`moved`: which slots do not). `[cells]` each.
     """
     same = [organelle.slot for organelle in run.state.living if not moved[organelle.slot]]
-    priced = run.task.prices.per_cell
+    priced = np.array([run.task.prices.per_cell[f"{family}/{depth}"] for family, depth in run.task.cells])
     answers, correct = run.state.practice[same, :, :2].sum(axis=0).T
     answers = answers + priced
     return (correct + priced * run.host_accuracy) / answers, answers

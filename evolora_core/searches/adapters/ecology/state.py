@@ -201,7 +201,8 @@ class State:
         """
         index = self.archive.index(cell, cost)
         if self.archive.add(index, Elite(organelle.id, objective)) and self.elites.capacity:
-            self.elites.put(index, self.population.get(organelle.slot))
+            self.elites.weights[index] = self.population.weights[organelle.slot]
+            self.elites.ranks[index] = self.population.ranks[organelle.slot]
 
     # What they remember
 

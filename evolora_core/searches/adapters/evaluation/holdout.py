@@ -130,7 +130,8 @@ def _evolved(
     if organelle is not None:
         if organelle not in evolved.organelles:
             living = ", ".join(str(number) for number in sorted(evolved.organelles))
-            raise ConfigError(f"--organelle {organelle}: not alive at the end of {evolved.name}; choose from {living}")
+            mend = f"choose from {living}" if living else "no organelle is, so leave --organelle out"
+            raise ConfigError(f"--organelle {organelle}: not alive at the end of {evolved.name}; {mend}")
         sent = all_to(evolved.organelles[organelle], items)
         return _Arm(f"{evolved.name} (organelle {organelle})", evolved.population, sent, evolved.shots)
     routes = evolved.routes

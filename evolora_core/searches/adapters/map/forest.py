@@ -16,7 +16,7 @@ from matplotlib.transforms import blended_transform_factory
 from evolora_core.language.splits import title
 from evolora_core.report.comparisons import p_over_seeds
 from evolora_core.report.plots import STYLE
-from evolora_core.report.tables import difference, p_value, share
+from evolora_core.report.tables import difference, p_value, rows_of, share
 from evolora_core.searches.adapters.pack.looks import LOOKS
 from evolora_core.statistics.inference import MIN_SEEDS, UNDECIDED, holm
 
@@ -47,9 +47,10 @@ QUESTIONS = (
         better="search from rewards better",
         worse="fine-tuning better",
         note="Accuracy of the ecology, which searches from rewards, less that of the fine-tuned arm: mean over seeds, "
-        "95 % interval. The fine-tuned arm learns from gold answers and asks no verifier while it learns. It may spend "
-        "the FLOPs that the ecology of the same seed spent on answers, updates, calibration, tests of merges, "
-        "selection and routing; FLOPs: what it did spend, relative to the ecology. Search, fine-tune: Holm p < 0.05 "
+        "95 % interval. The fine-tuned arm learns from gold answers and asks no verifier while it learns. The "
+        "budget, unless a row names another: the FLOPs that the arm whose compute is the suite's budget spent with the "
+        "same seed on answers, updates, calibration, tests of merges, selection and routing; FLOPs: what the "
+        "fine-tuned arm did spend, relative to the ecology. Search, fine-tune: Holm p < 0.05 "
         "within the suite and an interval clear of zero. Undecided does not mean equal.",
     ),
     Question(
@@ -62,9 +63,10 @@ QUESTIONS = (
         better="population better",
         worse="one adapter better",
         note="Accuracy of the ecology less that of one organelle that learns by the same rule from the same rewards: "
-        "mean over seeds, 95 % interval. It may spend the FLOPs that the ecology of the same seed spent; FLOPs: what "
-        "it did spend, relative to the ecology. Verdicts: Holm p < 0.05 within the suite and an interval clear of "
-        "zero. Undecided does not mean equal.",
+        "mean over seeds, 95 % interval. The budget, unless a row names another: the FLOPs that the arm whose compute "
+        "is the suite's budget spent with the same seed; FLOPs: what the one organelle did spend, relative to the "
+        "ecology. Verdicts: Holm p < 0.05 within the suite and an interval clear of zero. Undecided does not mean "
+        "equal.",
     ),
 )
 WITHDRAWN = "withdrawn"
@@ -83,7 +85,8 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
     """One row per place, grouped by suite, in the order given; the numbers stand beside the plot.
 
     `places`: suite, host, regime, split, routing, evolved, rival, seeds, diff, lo, hi (shares), p, p_holm, verdict,
-    bare, evolved_flops, rival_flops. A verdict for an arm that was the bare host is drawn hollow.
+    bare, evolved_flops, rival_flops (NaN: not of the same seeds). A verdict for an arm that was the bare host is drawn
+    hollow.
     """
     with matplotlib.rc_context(fname=STYLE):
         names = {suite: suite.rpartition("-")[0] for suite in map(str, places["suite"])}
@@ -103,7 +106,7 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
                 called = str(suite)
             heading = f"{called}, host {rows['host'].iloc[0]}"
             _beside(panel, -WORDS, y - 0.1, heading, weight="bold", fontsize=9.5)
-            for row in rows.to_dict("records"):
+            for row in rows_of(rows):
                 y += ROW
                 _draw(panel, y - ROW / 2, row, question)
         panel.set_title(question.title, x=-WORDS / PLOT, pad=8)

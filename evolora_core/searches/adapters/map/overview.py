@@ -55,7 +55,9 @@ _READING = (
 
 
 def _spent(named: pd.DataFrame) -> str:
-    shares = named["rival_flops"] / named["evolved_flops"]
+    shares = (named["rival_flops"] / named["evolved_flops"]).dropna()
+    if shares.empty:
+        return "No rival was run with the seeds of its ecology."
     return f"The rivals spent {shares.min():.2f} to {shares.max():.2f} times the ecology's FLOPs."
 
 

@@ -9,9 +9,11 @@ pack's folder may hold WITHDRAWALS, which names comparisons whose verdict no lon
 import logging
 import textwrap
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evolora_core.errors import PackError
@@ -25,6 +27,7 @@ from evolora_core.report.tables import Column, Table, csv, difference, share, wo
 from evolora_core.searches.adapters.map.forest import QUESTIONS, WITHDRAWN, Question, forest, many
 from evolora_core.searches.adapters.map.overview import ALT, TITLE, overview
 from evolora_core.searches.adapters.map.overview import FILE as OVERVIEW
+from evolora_core.searches.adapters.settings.arms import leaves
 from evolora_core.searches.base import DEFAULT
 from evolora_core.statistics.inference import UNDECIDED
 
@@ -32,7 +35,7 @@ log = logging.getLogger(__name__)
 
 COLUMNS = [
     "question", "suite", "host", "regime", "named", "split", "routing", "evolved", "rival", "n", "seeds", "diff", "lo",
-    "hi", "p", "p_holm", "verdict", "note", "bare", "evolved_flops", "rival_flops",
+    "hi", "p", "p_holm", "verdict", "note", "bare", "evolved_flops", "rival_flops", "gold",
 ]  # fmt: skip
 # Of columns in a pack's tables, which may come from anybody: what is no number there is a ValueError.
 TYPES = {
@@ -40,14 +43,14 @@ TYPES = {
     **dict.fromkeys(("n", "seeds"), int),
     **dict.fromkeys(("diff", "lo", "hi", "p", "p_holm"), float),
 }
-FLOPS = {"total_flops": float}
+MEANS = {"total_flops": float, "seeds": int}
 WITHDRAWALS = "withdrawn.json"
 READING = """\
 Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added
 after a first run). It shows the accuracy of an ecology, or of a population of plain founders, less that of its rival,
-mean over seeds with a 95 % interval. Both search from rewards: they ask a verifier hundreds or thousands of times and
-see no gold answer, but for `gemma`, where they begin with eight of each family. A fine-tuned arm learns from gold
-answers and asks no verifier while it learns.
+mean over seeds with a 95 % interval. The rival is a fine-tuned arm or one organelle alone. A fine-tuned arm learns from
+gold answers and asks no verifier while it learns. All others search from rewards: they ask a verifier hundreds or
+thousands of times and see no gold answer{gold}.
 
 *Search* and *fine-tune*, *population* and *one adapter* are verdicts: at least five seeds, a Holm p below 0.05 (which
 takes six) and an interval clear of zero. With fewer seeds each seed must agree by its own paired test, and the note
@@ -59,11 +62,12 @@ and the note says why it does not stand.
 *Bare host*: on that split the router asked the frozen host for every item, in so many seeds (an older pack does not
 say). A verdict for an arm that was the bare host is no merit of that arm.
 
-Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, calibration,
-tests of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what the rival did spend,
-relative to the ecology. It is far below 1 where the rival had few labels: the passes that the suite allowed or tuning
-offered did not spend the rest. FLOPs are algorithmic. They leave out tuning, in which every arm had equally many
-trials, and the evaluation on the holdouts.
+Equal compute: a suite's budget is what one of its arms, `ecology` unless its file names another as `budget_of`, spent
+with the same seed on answers, updates, calibration, tests of merges, selection and routing. Every other arm may spend
+so many FLOPs, or a multiple of them where its own budget says so. *FLOPs spent* is what the rival did spend, relative
+to the ecology of its row; a dash where the two were not run with the same seeds. It is far below 1 where the rival had
+few labels: the passes that the suite allowed or tuning offered did not spend the rest. FLOPs are algorithmic. They
+leave out tuning, in which every arm had equally many trials, and the evaluation on the holdouts.
 """
 NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 
@@ -106,9 +110,18 @@ def build_map(packs: Sequence[Path], out: Path, forms: Sequence[str] = ("png",))
             plot = f"![{question.title}: one row for each comparison]({question.file}.png)"
             pages.append(f"# {table.caption}\n\n{table.to_markdown()}\n{plot}\n\n")
     (out / "map.csv").write_text(csv(whole), encoding="utf-8")
-    reading = READING.format(many=textwrap.fill(many(whole, "rows of the map"), 120))
+    reading = READING.format(many=many(whole, "rows of the map"), gold=_but_for(whole))
+    wrapped = [textwrap.fill(part, 120, break_on_hyphens=False) for part in reading.split("\n\n")]
+    reading = "\n\n".join(wrapped) + "\n"
     (out / "map.md").write_text("".join(pages) + reading, encoding="utf-8")
     return out
+
+
+def _but_for(found: pd.DataFrame) -> str:
+    """The end of the sentence that who searches from rewards sees no gold answer: who does."""
+    rows = found.to_dict("records")
+    seen = dict.fromkeys(f"`{row['suite']}.{arm}`" for row in rows for arm in str(row["gold"]).split(", ") if arm)
+    return f", but for {', '.join(seen)}, which learn from some too" if seen else ""
 
 
 def _withdrawn(pack: Path) -> list[dict[str, str]]:
@@ -135,8 +148,10 @@ def places(pack: Path) -> pd.DataFrame:
     declared it.
 
     Columns: COLUMNS; `question` is the `file` of one of QUESTIONS, `verdict` is in its words or WITHDRAWN; `diff`,
-    `lo` and `hi` are shares, ecology less rival, whichever was declared first; the FLOPs are means over seeds. A
-    comparison without a regime is called by its arms, and is not `named`. No rows if there is no such comparison.
+    `lo` and `hi` are shares, ecology less rival, whichever was declared first; the FLOPs are means over seeds, none
+    where the two were not run with the same; `gold` names those of the two that search from rewards and see gold
+    answers too. A comparison without a regime is called by its arms, and is not `named`. No rows if there is no such
+    comparison.
     """
     stamp = read_stamp(pack)
     if stamp["config"].get("search", DEFAULT) != DEFAULT:  # another search's tables are others
@@ -147,9 +162,10 @@ def places(pack: Path) -> pd.DataFrame:
         # An empty note is no missing one, a regime or split called `8` is no number, a condition may be called `null`.
         found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype=TYPES)
         means = pd.read_csv(
-            pack / "paper_table.csv", keep_default_na=False, na_values={"total_flops": [""]}, dtype=FLOPS
+            pack / "paper_table.csv", keep_default_na=False, na_values={"total_flops": [""]}, dtype=MEANS
         ).set_index("condition")
-        rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, means, question)]
+        gold = _golden(stamp["config"], pack)
+        rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, means, gold, question)]
         for entry in _withdrawn(pack):
             for row in rows:
                 if row["verdict"] != UNDECIDED and _covers(entry, row):
@@ -160,7 +176,26 @@ def places(pack: Path) -> pd.DataFrame:
     return pd.DataFrame(named, columns=COLUMNS)
 
 
-def _rows(config: dict[str, Any], found: pd.DataFrame, means: pd.DataFrame, question: Question) -> list[dict[str, Any]]:
+def _golden(config: dict[str, Any], pack: Path) -> set[str]:
+    """The conditions that search from rewards and see gold answers too, by the settings that tuning chose."""
+    arms, chosen = config.get("arms", {}), dict[str, Any]()
+    if (pack / "tuning.csv").is_file():
+        tuning = pd.read_csv(StringIO(read_text(pack / "tuning.csv")), keep_default_na=False)
+        tuning = tuning[tuning["chosen"].astype(str) == "True"]
+        chosen = {own: read_json(changes) for own, changes in zip(tuning["condition"], tuning["changes"], strict=True)}
+    found = set()
+    for condition in config["conditions"]:
+        arm = arms.get(condition, {})
+        if arm.get("like", condition) in ("ecology", "single"):
+            own = leaves(config["ecology"]) | leaves(arm.get("changes", {})) | leaves(chosen.get(condition, {}))
+            if own["plasticity.rule"] == "gold" or own.get("memory.labels", 0) > 0:
+                found.add(condition)
+    return found
+
+
+def _rows(
+    config: dict[str, Any], found: pd.DataFrame, means: pd.DataFrame, gold: set[str], question: Question
+) -> list[dict[str, Any]]:
     """The rows of one pack for one question, without suite and host. What was declared of conditions that were not
     run with one seed is in none.
     """
@@ -179,13 +214,18 @@ def _rows(config: dict[str, Any], found: pd.DataFrame, means: pd.DataFrame, ques
         reversed_ = kinds[pair["a"]] == question.rival
         evolved, rival = (pair["b"], pair["a"]) if reversed_ else (pair["a"], pair["b"])
         diff, lo, hi = (-row["diff"], -row["hi"], -row["lo"]) if reversed_ else (row["diff"], row["lo"], row["hi"])
+        alike = means.loc[[evolved, rival], "seeds"].eq(row["seeds"]).all()  # or these are means over other seeds
         rows.append(
             {"question": question.file, "regime": row.get("regime", ""), "split": pair["split"]}
             | {"bare": row.get("bare", "")}
             | {"evolved": evolved, "rival": rival}
             | {"routing": pair.get("routing") or config["evaluation"]["routings"][0]}
             | {name: row[name] for name in ("n", "seeds", "p", "p_holm", "note")}
-            | {"diff": diff, "lo": lo, "hi": hi, "evolved_flops": flops[evolved], "rival_flops": flops[rival]}
+            | {"diff": diff, "lo": lo, "hi": hi, "gold": ", ".join(arm for arm in (evolved, rival) if arm in gold)}
+            | {
+                f"{side}_flops": flops[arm] if alike else np.nan
+                for side, arm in (("evolved", evolved), ("rival", rival))
+            }
             | {"verdict": {evolved: question.yes, rival: question.no, UNDECIDED: UNDECIDED}[row["verdict"]]}
         )
     return [

@@ -14,8 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from evolora_core.report.plots import STYLE
 from evolora_core.report.stored import StoredSuite
-
-ORIGINS = {"founder": "#444444", "mutation": "#0072B2", "merge": "#D55E00", "copy": "#009E73"}  # colours
+from evolora_core.searches.adapters.pack.looks import ORIGINS
 
 # What each organelle was paid in a generation, less what its answers and its learning steps cost, of the lowest
 # complete seed.

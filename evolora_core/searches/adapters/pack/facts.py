@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
+from evolora_core.language.splits import HOLDOUTS, where
 from evolora_core.report.sections import leaks
 from evolora_core.report.stored import StoredSuite, document_of
 from evolora_core.report.tables import rows_of
 from evolora_core.searches.adapters.pack.curves import headline
+from evolora_core.searches.adapters.pack.unanswered import unanswered
 
 _CHECKS = """
     WITH merges AS (FROM assimilations JOIN complete_seeds USING (suite, seed) WHERE suite = $suite),
@@ -27,6 +31,11 @@ _CHECKS = """
             WHERE origin = 'merge') AS sums_of_learners,
         (SELECT count(*) FROM members WHERE died IS NULL AND delta_norm = 0)
             AS living_adapters_that_do_nothing
+"""
+_SPENT = """
+    WITH run AS (FROM run_summary JOIN complete_seeds USING (suite, seed) WHERE suite = $suite)
+    SELECT sum(sft.total_flops) / sum(ecology.total_flops) FROM run AS sft JOIN run AS ecology USING (seed)
+    WHERE sft.condition = 'sft' AND ecology.condition = 'ecology' AND sft.total_flops IS NOT NULL
 """
 # In this order.
 _MEASURED = ("condition", "seed", "host", "tokenizer", "template", "dtype", "decoding", "dataset", "code")
@@ -59,8 +68,27 @@ def provenance(stored: StoredSuite) -> dict[str, Any]:
 
 
 def context(stored: StoredSuite) -> dict[str, Any]:
-    """Names in the README's template."""
-    return {"headline": headline(stored.config), "signal": signal(stored.config["ecology"])}
+    """Names in the README's template. `spent`: FLOPs of `sft` relative to those of `ecology`, over the seeds of both;
+    None where there are none.
+    """
+    spent: Any = stored.frame(_SPENT).iat[0, 0]
+    return {
+        "headline": headline(stored.config),
+        "signal": signal(stored.config["ecology"]),
+        "spent": None if pd.isna(spent) else spent,
+    }
+
+
+def remarks(stored: StoredSuite) -> list[str]:
+    """What is to be known before means are read: families that an arm never answers, and intervals that are of another
+    bootstrap than the README says of all, where seeds share items.
+    """
+    crossed = [where(split) for split in HOLDOUTS if split in stored.splits_of_shared_items]
+    told = (
+        f"Seeds share items {' and '.join(crossed)}. Intervals there are of a bootstrap that draws seeds and items "
+        "crossed, also where this page says that it draws seeds, then items."
+    )
+    return [*unanswered(stored), *([told] if crossed else [])]
 
 
 def signal(ecology: Mapping[str, Any]) -> str:

@@ -13,6 +13,8 @@ from evolora_core.report.plots import Look
 from evolora_core.searches.adapters.arms.kinds import KINDS
 
 LOOKS: dict[str, Look] = {name: kind.look for name, kind in KINDS.items() if kind.look}
+# Colours of organelles by how they came about.
+ORIGINS = {"founder": "#7F7F7F", "mutation": "#56B4E9", "merge": "#D55E00", "copy": "#009E73"}
 
 
 def looks_of(conditions: Iterable[str]) -> dict[str, Look]:

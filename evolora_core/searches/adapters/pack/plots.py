@@ -16,14 +16,14 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from evolora_core.language.splits import in_order, title
 from evolora_core.report.plots import STYLE
-from evolora_core.searches.adapters.pack.looks import draw_intervals, legend_below, looks_of
+from evolora_core.searches.adapters.pack.looks import ORIGINS, draw_intervals, legend_below, looks_of
 
 BORN = {
     "mutation": "child by mutation",
     "merge": "child by merge, or sum of learners",
     "copy": "successor of a contest's winner",
 }
-BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5), "copy": ("#009E73", 1.2)}  # colour, line width
+WIDTHS = {"mutation": 0.9, "merge": 1.5, "copy": 1.2}  # of the lines of births
 
 
 def net_and_roi(generations: pd.DataFrame) -> Figure:
@@ -134,7 +134,8 @@ def lineage(lives: pd.DataFrame) -> Figure:
         panel.hlines(range(len(place)), [at[o] for o in order["organelle"]], ends, color="#b8b8b8", linewidth=1.4)
         dead = order["died"].notna().to_numpy()
         panel.scatter(ends[dead], np.flatnonzero(dead), marker="x", s=16, color="#7f7f7f", linewidths=1, zorder=3)
-        for origin, (colour, width) in BIRTHS.items():
+        for origin, width in WIDTHS.items():
+            colour = ORIGINS[origin]
             born = order[order["origin"] == origin]
             mine = edges[edges["organelle"].isin(born["organelle"])]
             x, parents = mine["organelle"].map(at), mine["parent"].map(place)
@@ -155,11 +156,11 @@ def lineage(lives: pd.DataFrame) -> Figure:
             Line2D([], [], color="#b8b8b8", label="alive"),
             Line2D([], [], color="#7f7f7f", marker="x", linestyle="", markersize=5, label="died"),
         ]
-        for origin, (colour, width) in BIRTHS.items():
+        for origin, width in WIDTHS.items():
             if origin == "copy" and origin not in set(order["origin"]):
                 continue  # of suites with contests only
             size = 4.0 if width < 1.2 else 6.0
-            shown.append(Line2D([], [], color=colour, marker="o", markersize=size, label=BORN[origin]))
+            shown.append(Line2D([], [], color=ORIGINS[origin], marker="o", markersize=size, label=BORN[origin]))
         parent = "parent; where its line has ended, its copy in the archive"
         shown.append(
             Line2D(

@@ -22,7 +22,6 @@ from evolora_core.searches.adapters.pack.robustness import (
 )
 from evolora_core.searches.adapters.pack.transfer import transfer_frame, transfer_table
 from evolora_core.searches.adapters.pack.tuning import tuning_frame, tuning_table
-from evolora_core.searches.adapters.pack.unanswered import unanswered
 from evolora_core.searches.adapters.pack.worst import worst_frame, worst_pairs_frame, worst_pairs_table, worst_table
 
 SECTIONS = Sections(
@@ -60,7 +59,7 @@ SECTIONS = Sections(
     },
     headline="paper_table",
     takeaway=paper.takeaway,
-    remarks=unanswered,
+    remarks=facts.remarks,
     checks=facts.checks,
     provenance=facts.provenance,
     template=Path(__file__).with_name("templates") / "README.md.j2",

@@ -8,6 +8,7 @@ import pandas as pd
 from evolora_core.engine.rng import stream
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, difference, number, percent, words
+from evolora_core.searches.adapters.pack.curves import headline
 from evolora_core.statistics.inference import RESAMPLES
 from evolora_core.statistics.worst_runs import FEWEST, worst_quarter, worst_quarter_interval
 
@@ -48,10 +49,11 @@ def worst_pairs_frame(stored: StoredSuite) -> pd.DataFrame:
     Columns: a, b, runs, and of mean, lowest and worst the differences, the last with lo and hi.
     """
     runs, resamples = _runs(stored), stored.config["evaluation"].get("bootstrap", RESAMPLES)
+    plain = (None, headline(stored.config))
     rows: list[dict[str, Any]] = []
     for compared in stored.config["evaluation"]["comparisons"]:
         a, b = compared["a"], compared["b"]
-        if compared["split"] != SPLIT or compared.get("routing") or not {a, b} <= runs.keys():
+        if compared["split"] != SPLIT or compared.get("routing") not in plain or not {a, b} <= runs.keys():
             continue
         shared = runs[a].index.intersection(runs[b].index)
         if len(shared) < FEWEST:

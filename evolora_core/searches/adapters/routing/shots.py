@@ -155,10 +155,12 @@ def foretold_flops(
     over the items asked, with the first of the known items of the same family before them, and an answer of so many
     tokens. An item without a right answer counts with its prompt in the place of that.
     """
+    if not counts:
+        return []
     texts: dict[str, list[Example]] = {}
     for item in known:
-        answer = item.prompt if item.target is None else gold(item)
-        texts.setdefault(item.family, []).append((item.prompt, answer))
+        answer = "" if item.target is None else gold(item)
+        texts.setdefault(item.family, []).append((item.prompt, answer or item.prompt))
     prompts, model, found = [item.prompt for item in asked], FlopModel.from_model(host.model), []
     for count in counts:
         examples = fitting(host, prompts, [texts.get(item.family, [])[:count] for item in asked], new_tokens)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from evolora_core.searches.adapters.pack.looks import ORIGINS
 from evolora_core.searches.adapters.scope.look import Plot, Rows, menu, once, rows_named
 
 MOST = 2500  # organelles on a page
-ORIGINS = {"founder": "#7F7F7F", "mutation": "#56B4E9", "merge": "#D55E00", "copy": "#009E73"}
 NOBODY = -1  # the organelle that is picked at first
 Ties = dict[str, dict[int, list[int]]]  # run -> organelle -> organelles
 

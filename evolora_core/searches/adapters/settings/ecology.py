@@ -76,8 +76,8 @@ class PlasticityConfig(Strict):
         2048,
         ge=1,
         le=10_000_000,
-        description="verified answers that an organelle remembers, for each family that it practises; it forgets the "
-        "oldest first",
+        description="verified answers that an organelle of an ecology remembers, whatever `curriculum.focus`; one of "
+        "`single` remembers so many for each training family. It forgets the oldest first",
     )
     clip_ratio: float = Field(
         0.2,

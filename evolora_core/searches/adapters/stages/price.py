@@ -75,7 +75,7 @@ def make(work: Work[Pricing]) -> Made[Priced]:
         asked = [item for file in sorted(folder.glob("*.jsonl")) for item in read_items(file)]
         for task in own:
             items = [item for item in asked if item.family == task.name]
-            longest_right_answer(host, task.name, items, task.verifier, decoding.max_new_tokens)
+            longest_right_answer(host, task.name, items, task.verifier, decoding)
     items = read_items(folder / "train.jsonl")
     prices = price(host, items, work.config.practice, decoding, work.seed)
     meter = Meter.from_state(prices.meter)

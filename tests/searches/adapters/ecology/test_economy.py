@@ -118,6 +118,25 @@ def test_who_could_not_pay_its_ticket_learns_in_the_cooldown_alone(ecology: Run)
     assert [organelle.id for organelle, _ in learners_of(run, {0, 2}, owing=True)] == [0]
 
 
+def test_an_elite_has_the_very_weights_of_its_organelle(ecology: Run) -> None:
+    state, draw = ecology.state, np.random.default_rng(0)
+    assert len({own.rank for own in state.living}) > 1
+    state.elites.weights += 1.0  # of whoever was the elite before
+    for own in state.living:
+        adapter = state.population.get(own.slot)
+        for B in adapter.B.values():
+            B[:] = torch.from_numpy(draw.standard_normal(B.shape, np.float32))
+        state.population.put(own.slot, adapter)
+        state.elect(0, float(FlopModel.from_model(ecology.task.host.model).dearness(own.rank)), own, float(own.id))
+    assert len(state.archive.elites) > 1
+    for index, elite in state.archive.elites.items():
+        copied, plain = (part.state_dict() for part in (state.elites, state.population))
+        slot = state.organelles[elite.organelle].slot
+        assert all(torch.equal(copied[name][index], plain[name][slot]) for name in plain)
+        state.elites.put(index, state.population.get(slot))  # module by module
+        assert all(torch.equal(copied[name], own) for name, own in state.elites.state_dict().items())
+
+
 def test_who_pays_for_a_birth_keeps_its_next_ticket(ecology: Run) -> None:
     """So a newborn, which has an endowment and no more, pays for no sibling."""
     run, state = ecology, ecology.state

@@ -49,8 +49,9 @@ def test_it_is_what_its_formulas_say(run: Run) -> None:
                 n, right = state.practice[organelle.slot, cell, :2]
                 skill = (right + PRIOR * host[cell]) / (n + PRIOR)
                 same = [state.practice[o.slot, cell, :2] for o in state.living if o.slot not in moved]
-                asked = task.prices.per_cell + sum(own[0] for own in same)
-                bare = (task.prices.per_cell * host[cell] + sum(own[1] for own in same)) / asked
+                priced = task.prices.per_cell["/".join(task.cells[cell])]
+                asked = priced + sum(own[0] for own in same)
+                bare = (priced * host[cell] + sum(own[1] for own in same)) / asked
                 assert skills[organelle.slot, cell] == pytest.approx(skill)
                 gains.append(skill - bare)
                 variances.append(skill * (1 - skill) / (n + PRIOR) + bare * (1 - bare) / asked)

@@ -1,5 +1,5 @@
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,13 @@ import torch
 from evolora_core.engine.identity import import_closure
 from evolora_core.engine.meter import Meter
 from evolora_core.errors import StageError
+from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import MemoryPlan
+from evolora_core.lora.answering.grading import answer_items
+from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.answering.pricing import Prices, price
+from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.routing.candidates import choose_among
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -51,11 +55,33 @@ def test_answers_that_do_not_fit_the_context_are_told(small: Any, caplog: pytest
     longest, practice = small.host.max_context, small.config.practice
     lengths = sorted(len(ids) for ids in small.host.encode_prompts([item.prompt for item in small.items]))
     tight = small.decoding.model_copy(update={"max_new_tokens": longest - lengths[len(lengths) // 2]})
-    with pytest.raises(StageError, match=f"do not fit the host's {longest} tokens; lower decoding.max_new_tokens"):
-        price(small.host, small.items, practice, tight.model_copy(update={"max_new_tokens": longest}), seed=0)
+    for most, none in ((longest, "json_repair, math"), (longest - 20, "json_repair")):
+        fault = (
+            f"of the prompts of {none} none fits the host's {longest} tokens with an answer of {most}; lower decoding"
+        )
+        with pytest.raises(StageError, match=fault):
+            price(small.host, small.items, practice, tight.model_copy(update={"max_new_tokens": most}), seed=0)
     assert not caplog.records
     price(small.host, small.items, practice, tight, seed=0)
     assert "and count as wrong; lower decoding.max_new_tokens" in caplog.text
+
+
+def test_no_greedy_answer_is_priced_twice(small: Any) -> None:
+    items = [item for item in small.items if item.family == "math"]
+    few = [item for item in small.items if item.family == "json_repair"][:10]
+    practice = small.config.practice
+    found = price(small.host, items + few, practice, small.decoding, seed=0)
+    assert found.per_cell == {"json_repair/short": 10, "math/short": 128}  # of ten and 150 items
+    answers = _answers(small, few)
+    assert found.accuracy["json_repair/short"] == np.mean([answer.grade.correct for answer in answers])
+    dear, cheap = (np.mean([answer.flops for answer in own]) for own in (answers, _answers(small, items)))
+    assert found.unit_flops == pytest.approx((dear + cheap) / 2, rel=0.01) and dear > 1.3 * cheap
+    sampled = practice.model_copy(update={"temperature": 0.8})  # these differ each time
+    assert set(price(small.host, items + few, sampled, small.decoding, seed=0).per_cell.values()) == {128}
+
+
+def _answers(small: Any, items: Sequence[Item]) -> list[Outcome]:
+    return answer_items(small.host, None, items, [HOST] * len(items), decoding=small.decoding)
 
 
 def test_a_search_practises_greedily_and_others_at_their_temperature(small: Any) -> None:

@@ -18,6 +18,7 @@ from evolora_core.lora.population.peft_io import export_peft
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.evaluation.holdout import arm_names, evaluate_holdout
+from evolora_core.searches.adapters.evolved import Evolved
 from evolora_core.searches.adapters.finished import TrainedRun
 from evolora_core.searches.adapters.routing.reselected import reselect
 from evolora_core.searches.adapters.routing.routes import Routes, route
@@ -128,6 +129,11 @@ def test_what_cannot_be_done_is_said(host: Any, population: Any, answerable: Any
     run = TrainedRun("run", population, {1: 0})
     with pytest.raises(ConfigError, match="--organelle 9: not alive at the end of run; choose from 1"):
         evaluate_holdout(host, answerable, decoding=DECODING, evolved=run, organelle=9)
+    nobody = replace(run, organelles={})  # as of a run that died out, or shows examples
+    with pytest.raises(ConfigError, match="--organelle 9: .* end of run; no organelle is, so leave --organelle out"):
+        evaluate_holdout(host, answerable, decoding=DECODING, evolved=nobody, organelle=9)
+    with pytest.raises(ConfigError, match="organelle 9: not alive at the end of run; no organelle is, so name none"):
+        Evolved("run", host, nobody, DECODING, None).asking(9)
     with pytest.raises(ConfigError, match="--routing family: run has no selection items"):
         evaluate_holdout(host, answerable, decoding=DECODING, evolved=run)
     with pytest.raises(AdapterError):

@@ -87,6 +87,42 @@ def test_a_pair_that_never_ran_with_one_seed_has_no_place(pack: Path) -> None:
     assert before == 3 and places(pack).empty
 
 
+def test_means_over_other_seeds_are_no_share_of_the_flops(pack: Path) -> None:
+    table = pd.read_csv(pack / "paper_table.csv", keep_default_na=False)
+    table.loc[table["condition"] == "sft", "seeds"] -= 1
+    table.to_csv(pack / "paper_table.csv", index=False)
+    found = places(pack)
+    assert len(found) == 3 and found[["evolved_flops", "rival_flops"]].isna().all(axis=None)
+    shown = [text.get_text() for text in forest(found, QUESTIONS[0]).axes[0].texts]
+    assert shown.count("–") == 6 and "nan" not in shown  # of three seeds there is no Holm p
+    assert "No rival was run" in " ".join(text.get_text() for text in overview(found.query("named")).texts)
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "tried", "gold"),
+    [
+        ({}, {}, {}, False),
+        ({"memory": {"labels": 8}}, {}, {}, True),
+        ({"memory": {"labels": 8}}, {"memory": {"labels": 0}}, {}, False),
+        ({}, {"plasticity": {"rule": "gold"}}, {}, True),
+        ({}, {}, {"plasticity": {"rule": "gold"}}, True),
+    ],
+)
+def test_an_ecology_that_sees_gold_answers_is_named(
+    pack: Path, tmp_path: Path, settings: dict[str, Any], changes: dict[str, Any], tried: dict[str, Any], gold: bool
+) -> None:
+    config = json.loads((pack / "provenance.json").read_text())["config"]
+    config["ecology"] |= settings
+    config["arms"] = {"ecology": {"like": "ecology", "changes": changes}}
+    rewrite(pack, config=config)
+    tuning = [("ecology", "{}", False), ("ecology", json.dumps(tried), True), ("sft", "{}", True)]
+    pd.DataFrame(tuning, columns=["condition", "changes", "chosen"]).to_csv(pack / "tuning.csv", index=False)
+    assert set(places(pack)["gold"]) == {"ecology" if gold else ""}
+    text = " ".join((build_map([pack], tmp_path / "out") / "map.md").read_text().split())
+    named = f", but for `{SUITE}.ecology`, which learn from some too" if gold else ""
+    assert f"and see no gold answer{named}. *Search*" in text
+
+
 def test_a_condition_called_like_a_missing_value_keeps_its_name(pack: Path) -> None:
     for file in ("paper_table.csv", "comparisons.csv", "provenance.json"):
         text = (pack / file).read_text()

@@ -12,7 +12,8 @@ from evolora_core.engine.rng import stream
 from evolora_core.report import figures
 from evolora_core.report.plots import save
 from evolora_core.searches.adapters.pack import plots
-from evolora_core.searches.adapters.pack.looks import LOOKS, looks_of
+from evolora_core.searches.adapters.pack.earnings import earnings
+from evolora_core.searches.adapters.pack.looks import LOOKS, ORIGINS, looks_of
 from evolora_core.searches.adapters.pack.plotted import informative_routings, trained_splits
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.tradeoffs import frontier, pareto_front
@@ -174,6 +175,12 @@ def test_merges_are_drawn_to_both_parents() -> None:
     ends = {tuple(sorted(map(int, segment[:, 1]))) for c in segments[1:] for segment in c.get_segments()}
     assert ends == {(0, 2), (1, 2), (2, 3)}
     assert figure.axes[0].get_title(loc="left") == "Lineage of scratch, seed 0"
+
+
+def test_an_origin_has_one_colour_in_every_plot() -> None:
+    figures_of = (plots.lineage(_lives()), earnings(_earnings()))
+    born, paid = ({str(own.get_label()): own.get_color() for own in f.legends[0].get_lines()} for f in figures_of)
+    assert paid["mutation"] == born["child by mutation"] == ORIGINS["mutation"]
 
 
 def test_the_front_is_what_nothing_else_beats() -> None:

@@ -1,4 +1,6 @@
-"""What a pack says of a family that an arm never answers. A README of an earlier version verifies without it."""
+"""What a pack says before its tables: of a family that an arm never answers, and of items that seeds share. A README of
+an earlier version verifies without it.
+"""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -9,8 +11,10 @@ from example_suite import CONDITIONS
 from unplotted import TABLES_ALONE
 
 from evolora_core.report import StoredSuite, build_anew, verify
+from evolora_core.searches.adapters.pack.facts import remarks
 from evolora_core.searches.adapters.pack.unanswered import unanswered
 from evolora_core.store import read, unpacked
+from evolora_core.store.connection import opened, store_path
 
 SPLIT = "holdout_id"
 
@@ -62,3 +66,14 @@ def test_only_arms_that_never_answer_are_named(
     spoil(pack, "math", silent, right)
     with unpacked(read(pack / "data")) as rows:
         assert unanswered(StoredSuite(rows, "example-0a1b2c3d")) == told
+
+
+def test_the_bootstrap_of_items_that_seeds_share_is_told(home: Path) -> None:
+    assert remarks(StoredSuite(home, "example-0a1b2c3d")) == []
+    with opened(store_path(home)) as connection:
+        shared = "UPDATE data.evaluations SET prompt = split_part(task_id, '-', 3) WHERE split <> 'holdout_ood'"
+        connection.execute(shared)
+    assert remarks(StoredSuite(home, "example-0a1b2c3d")) == [
+        "Seeds share items in distribution and on the retention families. Intervals there are of a bootstrap that "
+        "draws seeds and items crossed, also where this page says that it draws seeds, then items."
+    ]

@@ -1,11 +1,13 @@
 """The worst quarter of runs in a pack: of whom it is, and that a pack of few runs has none."""
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from example_suite import CONDITIONS, write_suite
 from unplotted import TABLES_ALONE
@@ -62,6 +64,19 @@ def test_a_pack_of_many_runs_has_their_worst_quarter(seventeen: Path, tmp_path: 
     pack = build(seventeen, SUITE, tmp_path / "example", TABLES_ALONE)
     assert "The worst quarter of runs" in (pack / "README.md").read_text()
     assert verify(seventeen, pack, TABLES_ALONE) == []
+
+
+def test_a_pair_that_names_the_headline_s_router_is_among_them(seventeen: Path, tmp_path: Path) -> None:
+    shutil.copytree(seventeen, tmp_path, dirs_exist_ok=True)
+    before = worst_pairs_frame(StoredSuite(tmp_path, SUITE))
+    ((text,),) = query(tmp_path, "SELECT config FROM suites").rows
+    config = json.loads(text)
+    declared = config["evaluation"]["comparisons"]
+    assert [pair["routing"] for pair in declared[:2]] == [None, None] and len(before) == 2
+    declared[0]["routing"], declared[1]["routing"] = "family", "single"
+    with opened(store_path(tmp_path)) as connection:
+        connection.execute("UPDATE data.suites SET config = ?", [json.dumps(config)])
+    pd.testing.assert_frame_equal(worst_pairs_frame(StoredSuite(tmp_path, SUITE)), before.head(1))
 
 
 def test_a_pair_with_few_seeds_in_common_is_not_compared(seventeen: Path, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from evolora_core.engine.meter import Meter
 from evolora_core.errors import DataError
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import gold
+from evolora_core.language.families.registry import enter, gold
 from evolora_core.language.hosts.host import Host, load_host
+from evolora_core.language.tasks.code_verifier import Code
+from evolora_core.language.tasks.own import Definition, family_of
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import Manner
 from evolora_core.lora.population.slots import HOST, PROMPTED
@@ -203,6 +205,22 @@ def test_what_examples_will_take_is_foretold_from_their_texts(nano: Host, count:
     answers = answer_shown(nano, None, asked, [0] * len(asked), shots, families(asked), decoding=DECODING)
     (foretold,) = foretold_flops(nano, asked, pool, [count], DECODING.max_new_tokens)
     assert 0.9 < foretold / np.mean([outcome.flops for outcome in answers]) < 1.4
+
+
+def test_an_item_without_a_right_answer_counts_with_its_prompt(nano: Host) -> None:
+    enter([family_of(Definition(name="doubling", depths=["all"], verifier=Code(kind="code")))])
+    pool = [Item(f"double {n}", {"tests": "assert f(1) == 2", "answer": None}, "doubling", "all", "") for n in range(8)]
+    asked = [pool[0]]
+    unlike = [replace(item, target=None) for item in pool]
+    longer = [replace(item, target={"tests": "", "answer": item.prompt}) for item in pool]
+    cap = DECODING.max_new_tokens
+    foretold = [foretold_flops(nano, asked, own, [4], cap) for own in (pool, unlike, longer)]
+    assert foretold[0] == foretold[1] == foretold[2] and foretold[0][0] > foretold_flops(nano, asked, [], [4], cap)[0]
+
+
+def test_nothing_is_foretold_where_nothing_is_shown(nano: Host) -> None:
+    nameless = [Item("a", "b", "no such family", "", "")]  # whose answer cannot be asked for
+    assert foretold_flops(nano, nameless, nameless, [], DECODING.max_new_tokens) == []
 
 
 def test_the_order_is_drawn_by_seed_and_a_file_is_read_as_it_was_written(shots: Shots, tmp_path: Path) -> None:
