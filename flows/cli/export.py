@@ -78,6 +78,8 @@ def export(
     if population is None:
         raise ConfigError(f"{run}: has no adapters, as it only shows examples; name a run that trains")
     slots = {number: slot for slot, number in organelles.items()}
+    if not organelles:
+        raise ConfigError(f"{run}: no organelle was alive at its end, so there is nothing to export")
     others, bare = "", ""
     if organelle is None:
         organelle = organelles[best_slot(folder, list(organelles))]
@@ -103,8 +105,6 @@ def best_slot(folder: Path, slots: list[int]) -> int:
     """The slot with the highest accuracy on the selection split, among those that routing asked."""
     from evolora_core.searches.adapters.routing.routes import read_routes, routings_in
 
-    if not slots:
-        raise ConfigError(f"{folder}: no organelle was alive at the end of this run, so there is nothing to export")
     right = dict.fromkeys(slots, 0.0)
     for routing in reversed(routings_in(folder)):
         routes = read_routes(folder, routing)
