@@ -177,8 +177,8 @@ def _started(home: Path, wanted: int = 0, *, private: bool) -> Iterator[str]:
         if keeper.is_alive():
             _end(servers[-1])
             keeper.join()
-        starting.release()
         _end(servers[-1])
+        starting.release()
         listening.close()
         if not log_file.stat().st_size and servers[-1].returncode == 0:
             log_file.unlink()

@@ -94,8 +94,11 @@ def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
 
 
 def _is_of_the_machine(error: BaseException) -> bool:
-    """Whether a disk or a connection failed. safetensors has an error of its own for what a disk refuses."""
-    return isinstance(error, OSError) or (isinstance(error, SafetensorError) and "I/O error" in str(error))
+    """Whether a disk or a connection failed. safetensors has an error of its own for what a disk refuses, which names
+    its kind in two ways, by version.
+    """
+    of_a_file = isinstance(error, SafetensorError) and ("I/O error" in str(error) or "IoError" in str(error))
+    return isinstance(error, OSError) or of_a_file
 
 
 def stands(request: StageRequest) -> bool:

@@ -42,10 +42,13 @@ def head(figure: Figure, text: str) -> None:
 
 def looks_of(conditions: Iterable[str], known: Mapping[str, Look]) -> dict[str, Look]:
     """The looks of each condition: the same in every plot for those that are `known`; the others get theirs in the
-    order in which a plot has them.
+    order in which a plot has them, and none that a known one in that plot has.
     """
-    own = [condition for condition in dict.fromkeys(conditions) if condition not in known]
-    return {**known} | {condition: OTHERS[i % len(OTHERS)] for i, condition in enumerate(own)}
+    shown = [*dict.fromkeys(conditions)]
+    taken = [known[condition] for condition in shown if condition in known]
+    free = [look for look in OTHERS if look not in taken]
+    own = [condition for condition in shown if condition not in known]
+    return {**known} | {condition: free[i % len(free)] for i, condition in enumerate(own)}
 
 
 def legend_below(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from evolora_core.language.families.answers import MARK, PUNCTUATION, marked_lines
-from evolora_core.language.families.unspaced import spaced
+from evolora_core.language.families.unspaced import MORE, spaced
 
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _BOX = re.compile(rf"\\boxed\s*({_GROUP})")
@@ -36,7 +36,7 @@ _AS_ASCII = (
 )
 _RAISED = re.compile("[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
 _LOWERED = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-")
-_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|['\u2019_\u00a0\u2009\u202f])(?=[0-9]{3}(?![0-9]))")
+_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|['\u2019_\u00a0\u2009\u202f\uff0c])(?=[0-9]{3}(?![0-9]))")
 _APART_ALONE = re.compile(r"^([-\u2212]?[1-9][0-9]{0,2})((?: [0-9]{3})+)$")
 _EXPONENT = r"10(?:\^|\*\*)\(?([-+]?[0-9]{1,2})\)?(?![\w.])"
 # What is read in place of LaTeX and of powers, in this order. A power becomes its base with ^ behind it, which is no
@@ -79,7 +79,7 @@ _UNIT = r"(?:mm|cm|dm|km|ml|cl|dl|mg|g|kg|lbs?|oz|ft|ms|min|hrs?|k?Wh|[kMG]?Hz|[
 _FIGURE = re.compile(
     r"(?<![\w.,^\u221a])(?P<sign>[-\u2212+]?)[$\u20ac\u00a3]?"
     r"(?:(?P<digits>(?:(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?)"
-    rf"(?:{_UNIT}\^?)?(?:[ -](?P<scale>{'|'.join(_SCALES)})s?\b)?(?![\w^+\u221a]|[.,:/][0-9]| ?\u00bd)"
+    rf"(?:{_UNIT}\^?)?(?:[ -](?P<scale>{'|'.join(_SCALES)})s?\b)?(?![\w^+\u221a]|[.,:/][0-9]| ?\u00bd| {MORE})"
     r"|\.?[0-9](?:[\w^+]|[.,:/][0-9])*)|\u00bd",
 )
 _NUMERALS_TEXT = (

@@ -7,10 +7,10 @@ _LETTERS = "[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\u
 _LETTER = re.compile(_LETTERS)
 _MINUS = re.compile("(?:[\u8d1f\u8ca0]|\u30de\u30a4\u30ca\u30b9|\ub9c8\uc774\ub108\uc2a4) ?(?=[0-9])")
 # Ten, hundred, … a trillion, and the points of decimals; behind them `parts of`, as fractions are written.
-_MORE = "[\u5341\u767e\u5343\u4e07\u842c\u4ebf\u5104\u5146\u70b9\u9ede\u5272\uc2ed\ubc31\ucc9c\ub9cc\uc5b5\uc870]"
+MORE = "[\u5341\u767e\u5343\u4e07\u842c\u4ebf\u5104\u5146\u70b9\u9ede\u5272\uc2ed\ubc31\ucc9c\ub9cc\uc5b5\uc870]"
 _MEETING = re.compile(
     f"(?<={_LETTERS})(?<![\u70b9\u9ede])(?<!\u5206[\u4e4b\u306e])(?=[-\u2212+]?[$\u20ac\u00a3]?\\.?[0-9A-Za-z])"
-    f"|(?<=[0-9A-Za-z])(?={_LETTERS})(?!{_MORE}|\u5206[\u4e4b\u306e]|\ubd84\uc758)"
+    f"|(?<=[0-9A-Za-z])(?={_LETTERS})(?!{MORE}|\u5206[\u4e4b\u306e]|\ubd84\uc758)"
 )
 
 

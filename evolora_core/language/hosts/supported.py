@@ -28,8 +28,9 @@ def check_layers(folder: Path, model: Any) -> None:
             f"host {folder}: config.json: linear layers of {kind} ({', '.join(altered)}) do more than multiply, as "
             "quantised ones do; save the model dequantised, without quantization_config"
         )
-    # GPT-NeoX has the key too, and is causal whatever it says.
-    if getattr(model.config, "is_decoder", None) is False and not model.config.model_type.startswith("gpt_neox"):
+    # Any config takes the key; only a model whose class has it heeds it, but for GPT-NeoX, which is causal anyway.
+    heeded = hasattr(type(model.config), "is_decoder") and not model.config.model_type.startswith("gpt_neox")
+    if heeded and model.config.is_decoder is False:
         raise HostError(
             f"host {folder}: config.json: is_decoder is false, so that each token of {kind} sees the later ones; {mend}"
         )

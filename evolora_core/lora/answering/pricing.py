@@ -25,7 +25,7 @@ from evolora_core.language.families.base import Item, cells_of
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import TOO_LONG, answer_items, charge
-from evolora_core.lora.answering.outcome import Manner
+from evolora_core.lora.answering.outcome import Manner, Outcome
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.lora.population.passes import pass_tokens
 from evolora_core.lora.population.slots import HOST
@@ -149,11 +149,10 @@ def price(host: Host, items: Sequence[Item], practice: Practice, decoding: Decod
     )
     seconds = time.perf_counter() - started
     unasked = sum(outcome.grade == TOO_LONG for outcome in outcomes)
-    asked = {outcome.item.family for outcome in outcomes if outcome.grade != TOO_LONG}
-    if unfit := sorted({family for family, _ in counts} - asked):  # its practice would cost nothing, and never end
+    if unfit := _unfit(host, items, outcomes, decoding):  # its practice would cost nothing, and never end
         raise StageError(
             f"calibrate: of the prompts of {', '.join(unfit)} none fits the host's {host.max_context} tokens with an "
-            f"answer of {decoding.max_new_tokens}; lower decoding.max_new_tokens, or leave it out of "
+            f"answer of {decoding.max_new_tokens}; lower decoding.max_new_tokens, or leave such families out of "
             "data.train_families"
         )
     if unasked:
@@ -191,6 +190,20 @@ def price(host: Host, items: Sequence[Item], practice: Practice, decoding: Decod
         paged=host.memory_plan.paged,
         meter=meter.state(),
     )
+
+
+def _unfit(host: Host, items: Sequence[Item], outcomes: Sequence[Outcome], decoding: DecodingConfig) -> list[str]:
+    """The families of which no prompt fits, by name; all of them where no sampled one does."""
+    known = {outcome.item.family for outcome in outcomes if outcome.grade != TOO_LONG}
+    others = [item for item in items if item.family not in known]
+    fit: set[str] = set()
+    if known:
+        prompts, room = (
+            host.encode_prompts([item.prompt for item in others]),
+            host.max_context - decoding.max_new_tokens,
+        )
+        fit = {item.family for item, ids in zip(others, prompts, strict=True) if len(ids) <= room}
+    return sorted({item.family for item in others} - fit)
 
 
 def _crowded(host: Host, practice: Practice) -> bool:

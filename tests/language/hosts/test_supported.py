@@ -54,7 +54,7 @@ def test_linear_layers_that_do_more_than_multiply_are_named() -> None:
 def test_a_model_whose_tokens_see_later_ones_is_named() -> None:
     with pytest.raises(HostError, match=r"is_decoder is false, so that each token of BertLMHeadModel sees the later"):
         check_layers(Path("mine"), model("bert"))
-    for own in (model("bert", is_decoder=True), model("gpt_neox"), model("opt")):
+    for own in (model("bert", is_decoder=True), model("gpt_neox"), model("opt"), model("llama", is_decoder=False)):
         check_layers(Path("mine"), own)
 
 

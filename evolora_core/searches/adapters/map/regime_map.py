@@ -121,7 +121,7 @@ def _but_for(found: pd.DataFrame) -> str:
     """The end of the sentence that who searches from rewards sees no gold answer: who does."""
     rows = found.to_dict("records")
     seen = dict.fromkeys(f"`{row['suite']}.{arm}`" for row in rows for arm in str(row["gold"]).split(", ") if arm)
-    return f", but for {', '.join(seen)}, which learn from some too" if seen else ""
+    return f", but for {', '.join(seen)}, which are given some" if seen else ""
 
 
 def _withdrawn(pack: Path) -> list[dict[str, str]]:

@@ -119,7 +119,7 @@ def test_an_ecology_that_sees_gold_answers_is_named(
     pd.DataFrame(tuning, columns=["condition", "changes", "chosen"]).to_csv(pack / "tuning.csv", index=False)
     assert set(places(pack)["gold"]) == {"ecology" if gold else ""}
     text = " ".join((build_map([pack], tmp_path / "out") / "map.md").read_text().split())
-    named = f", but for `{SUITE}.ecology`, which learn from some too" if gold else ""
+    named = f", but for `{SUITE}.ecology`, which are given some" if gold else ""
     assert f"and see no gold answer{named}. *Search*" in text
 
 

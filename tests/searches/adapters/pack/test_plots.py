@@ -230,8 +230,8 @@ def test_budgets_of_a_curve_look_alike_and_differ_in_size() -> None:
 
 
 def test_twenty_conditions_look_different() -> None:
-    looks = looks_of([*LOOKS, *(f"own-{i}" for i in range(16))])
-    assert len(set(looks.values())) == len({colour for colour, _ in looks.values()}) == 20
+    looks = looks_of([*LOOKS, *(f"own-{i}" for i in range(15))])
+    assert len(looks) == len(set(looks.values())) == len({colour for colour, _ in looks.values()}) == 20
 
 
 def _suite(routing: str, train: list[str]) -> dict[str, object]:
