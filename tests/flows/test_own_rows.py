@@ -125,7 +125,7 @@ def test_the_host_is_asked_before_a_run(capsys: pytest.CaptureFixture[str], tmp_
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
         patch.setenv("EVOLORA_HOME", str(tmp_path))
         patch.chdir(ROOT)
-        main(["task", "check", "configs/suites/own-tasks.yaml", "--set", "ecology.episodes=32"])
+        main(["task", "check", "configs/suites/own-tasks.yaml", "--set", "ecology.episodes=128"])
     said = capsys.readouterr().out
     assert end.value.code == 0 and "rounded: answers of the bare host" in said and "own-tasks.yaml --estimate" in said
     table = {line.split()[0]: line.split() for line in said.split("\n\n")[0].splitlines()[1:]}

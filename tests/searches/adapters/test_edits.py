@@ -116,7 +116,7 @@ PACK = {"suite.s0.pack"}
 COMPARED = {"suite.s0.compare", *PACK}
 EVERYTHING = {"everything"}
 EDITS: dict[str, tuple[str, str, str, set[str]]] = {
-    "the colour of a plot": (f"{SEARCHED}/pack/plots.py", "#56B4E9", "#56B4EA", PACK),
+    "the colour of a plot": (f"{SEARCHED}/pack/looks.py", "#56B4E9", "#56B4EA", PACK),
     "the look of an arm": (f"{SEARCHED}/arms/kinds.py", "#D55E00", "#D55E01", PACK),
     "a view of the store": (f"{SEARCHED}/sql/views.sql", "avg(mean_roi)", "avg(mean_roi + 0)", PACK),
     "the text of a pack": (f"{SEARCHED}/pack/templates/README.md.j2", "## ", "##  ", PACK),
