@@ -28,6 +28,7 @@ the same settings and seeds (`quickstart`, `tickets`, `recall`), the last. It is
 - Code, arms and settings differ between the attempts of a suite ([decisions](decisions.md), notes of the packs).
 - Differences are points with 95 % intervals, on the split and under the router named; `headline` is the suite's first.
 - [Pilots](pilots/README.md) have a page of their own. Runs that were never kept are named in the notes of the packs.
+- Seed 2450 of `smollm2` was run twice, which its [notes](paper_packs/smollm2/NOTES.md) weigh.
 """
 
 
