@@ -22,7 +22,7 @@ from evolora_core.engine.probes import watch
 from evolora_core.language.datasets import build_splits
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host, load_host
-from evolora_core.language.tasks.pools import read_pool
+from evolora_core.language.tasks.pools import read_pools
 from evolora_core.lora.answering.pricing import Prices, price
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.ecology import evolve
@@ -136,7 +136,7 @@ def _point(
 
 
 def _practised(config: SuiteConfig) -> list[Item]:
-    pools = {task.name: read_pool(task) for task in config.own_families if task.data is not None}
+    pools = read_pools(config.own_families)
     return build_splits(config.data, 0, pools)["train"]
 
 

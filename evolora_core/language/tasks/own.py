@@ -13,7 +13,7 @@ from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.families.base import Family, Grade, Item
 from evolora_core.language.families.registry import enter, get
 from evolora_core.language.tasks.base import Verifier
-from evolora_core.language.tasks.pools import Pool, files_of, read_pool
+from evolora_core.language.tasks.pools import Pool, files_of, read_pool, read_pools
 from evolora_core.language.tasks.python_file import digest_of, load_family
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.language.tasks.verifiers import AnyVerifier
@@ -82,7 +82,7 @@ def refuse_changed_tasks(tasks: Iterable[TaskConfig]) -> None:
 def pools_of(tasks: Sequence[TaskConfig], definitions: Sequence[Definition]) -> dict[str, Pool]:
     """The rows of the tasks that have some, by name. DataError where they are not those that were defined."""
     digests = {own.name: own.digest for own in definitions}
-    pools = {task.name: read_pool(task) for task in tasks if task.data is not None}
+    pools = read_pools(tasks)
     for name, pool in pools.items():
         if pool.digest != digests[name]:
             raise DataError(f"tasks.{name}: its rows have changed since the suite was started; start it again")

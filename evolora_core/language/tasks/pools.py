@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -35,6 +35,11 @@ class Pool:
     def depths(self) -> tuple[str, ...]:
         """The depths that occur, sorted."""
         return tuple(sorted({item.depth for items in self.parts.values() for item in items}))
+
+
+def read_pools(tasks: Iterable[TaskConfig]) -> dict[str, Pool]:
+    """The rows of each task that has any, by its name."""
+    return {task.name: read_pool(task) for task in tasks if task.data is not None}
 
 
 def read_pool(task: TaskConfig) -> Pool:

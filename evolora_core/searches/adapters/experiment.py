@@ -10,7 +10,7 @@ from evolora_core.errors import ConfigError, HostError
 from evolora_core.language.datasets import check_rows
 from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.tasks.own import enter_tasks
-from evolora_core.language.tasks.pools import read_pool
+from evolora_core.language.tasks.pools import read_pools
 from evolora_core.language.tasks.settings import check_named
 from evolora_core.searches.adapters.consistency import check_fit
 from evolora_core.searches.adapters.evaluation.holdout_files import read_file
@@ -46,7 +46,7 @@ def check(suite: SuiteConfig) -> None:
     except HostError as error:
         raise ConfigError(f"host: {error}") from error
     unlabelled = enter_tasks(suite.own_families)
-    check_rows(suite.data, {task.name: read_pool(task) for task in suite.own_families if task.data is not None})
+    check_rows(suite.data, read_pools(suite.own_families))
     for own in suite.evaluation.holdouts:
         read_file(own)
     for condition in suite.conditions:

@@ -12,7 +12,7 @@ from evolora_core.language.families.registry import get as get_family
 from evolora_core.language.families.registry import modules_of
 from evolora_core.language.hosts.pretrain_config import pretrain_config
 from evolora_core.language.tasks.own import enter_tasks
-from evolora_core.language.tasks.pools import read_pool
+from evolora_core.language.tasks.pools import read_pools
 from evolora_core.language.tasks.settings import TaskConfig, check_named, own_families
 from evolora_core.searches.base import Experiment, check_pairs
 from evolora_core.searches.merging.names import CONTROLS, PARENT, STRATEGIES, Kind, kind_of
@@ -236,7 +236,7 @@ def check(config: MergeExperiment) -> None:
                 raise ConfigError(f"domains.{name}.depths: {word!r} has {', '.join(family.depths)}")
         if domain.depths != Domain.model_fields["depths"].default and (idle := set(domain.depths) - drawn):
             raise ConfigError(f"domains.{name}.depths: none of its families is drawn {min(idle)!r}; take that out")
-    if pools := {task.name: read_pool(task) for task in config.own_families if task.data is not None}:
+    if pools := read_pools(config.own_families):
         from evolora_core.searches.merging.data import check_rows
 
         check_rows(config.domains, config.data, pools, config.trains)

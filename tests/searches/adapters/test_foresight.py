@@ -9,7 +9,7 @@ from evolora_core.language.datasets import build_splits
 from evolora_core.language.families.base import DEPTHS
 from evolora_core.language.hosts.host import load_host
 from evolora_core.language.splits import HOLDOUTS
-from evolora_core.language.tasks.pools import read_pool
+from evolora_core.language.tasks.pools import read_pools
 from evolora_core.searches.adapters.arms import foresight
 from evolora_core.searches.adapters.arms.foresight import Foresight, foresee
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
@@ -36,7 +36,7 @@ def shown(own: Foresight) -> set[str]:
 
 
 def prompts(suite: SuiteConfig, seed: int, *splits: str) -> set[str]:
-    pools = {task.name: read_pool(task) for task in suite.own_families if task.data is not None}
+    pools = read_pools(suite.own_families)
     built: dict[str, Any] = build_splits(suite.data, seed, pools)
     return {item.prompt for split in splits for item in built[split]}
 

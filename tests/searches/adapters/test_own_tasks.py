@@ -13,7 +13,7 @@ from evolora_core.errors import ConfigError
 from evolora_core.language.datasets import build_splits, cells_of_splits
 from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.tasks.own import define
-from evolora_core.language.tasks.pools import read_pool
+from evolora_core.language.tasks.pools import read_pools
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.stages import datasets, price
 
@@ -126,7 +126,7 @@ def test_a_column_makes_families_of_one_data_set(tmp_path: Path) -> None:
     suite = load(tmp_path, tasks=rounded(data=str(path), family="kind"), data=data | asked | {"train_families": names})
     assert [task.name for task in suite.own_families] == ["rounded.even", "rounded.odd", "string.rotate"]
     assert SuiteConfig.model_validate(suite.model_dump(mode="json")).own_families == suite.own_families
-    pools = {task.name: read_pool(task) for task in suite.own_families if task.data is not None}
+    pools = read_pools(suite.own_families)
     for seed in (0, 1):
         splits = build_splits(suite.data, seed, pools)
         assert {item.family for item in splits["train"]} == set(names)

@@ -22,7 +22,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.splits import SPLITS
 from evolora_core.language.tasks.own import gold_of
-from evolora_core.language.tasks.pools import read_pool
+from evolora_core.language.tasks.pools import read_pools
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.longest import longest_right_answer
@@ -94,7 +94,7 @@ def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Fore
     place of the cost it says why there is none: nothing is trained, or nothing could be learned. DataError where rows
     are too few.
     """
-    pools = {task.name: read_pool(task) for task in suite.own_families if task.data is not None}
+    pools = read_pools(suite.own_families)
     # Cut as for reported seeds, whose held-out rows nobody is shown.
     splits = build_splits(suite.data, suite.tuning.seeds[0], pools)
     wanted = wanted_items(suite.data, cells_of_splits(suite.data))
