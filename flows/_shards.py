@@ -1,4 +1,4 @@
-"""What closes a suite that was joined from shards: its comparisons, which no shard can have."""
+"""What closes a suite that was joined from shards: its comparisons, which no shard can have; and what it lacks."""
 
 import json
 import time
@@ -29,6 +29,20 @@ def check_settings(folder: Path) -> None:
             load_known(path)
         except ConfigError as error:
             raise StoreError(str(error).replace(str(path), str(place))) from None
+
+
+def came_in_shards(home: Path, suite: SuiteId) -> bool:
+    """Whether shards of a suite were merged into a home; their stages have rows in the store and no folders."""
+    from evolora_core.store.shards import kept_shards
+
+    return any(folder.parent.name == str(suite) for folder in kept_shards(home))
+
+
+def lacking(home: Path, suite: SuiteId) -> list[str]:
+    """The runs, as `ecology.s0`, that a suite declares and of which the store has no evaluation."""
+    from evolora_core.report.stored import StoredSuite
+
+    return [run.replace(" ", ".") for run in StoredSuite(home, str(suite)).missing]
 
 
 def compare_merged(home: Path, suite: str) -> list[int]:

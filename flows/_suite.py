@@ -236,12 +236,15 @@ class Records:
 
     def _forget_later(self, result: StageResult) -> None:
         """Where the store has another one than `result`, forget what was made of that: it may not be made anew now, as
-        after Ctrl-C. Answers that the store has not are in none of its comparisons.
+        after Ctrl-C. Answers that the store has not are in none of its comparisons. Another run of the suite may have
+        recorded `result` since this one first read the store, and a comparison with it.
         """
         own = step_name(result.condition, result.seed, result.stage)
         before = self._recorded.get(own)
         new = result.stage == JUDGED if before is None else before["identity"] != result.identity
-        if new and own not in (COMPARISON, PACK):
+        if not new or own in (COMPARISON, PACK):
+            return
+        if recorded(self.suite).get(own) != read_manifest(home_path() / result.folder):
             self._forget([*later(self.steps, own), COMPARISON, PACK])
 
     def forget_others(self, planned: set[str], results: Mapping[str, StageResult]) -> None:

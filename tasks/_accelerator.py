@@ -10,6 +10,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from evolora_core.engine.progress import WAITS
+
 log = logging.getLogger("evolora_core.stages")
 
 
@@ -25,7 +27,7 @@ def accelerator(device: str) -> Iterator[None]:
     try:
         held = lock.acquire(blocking=False)
     except Timeout:
-        log.info("waiting for %s, which another stage uses", device)
+        log.log(WAITS, "waiting for %s, which another stage uses", device)
         held = lock.acquire()
     with held:
         try:

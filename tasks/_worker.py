@@ -11,6 +11,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from evolora_core.engine.progress import WAITS
 from tasks._log import Console
 
 
@@ -44,5 +45,5 @@ def show_log(*, worker: bool = False) -> None:
     logger.setLevel(logging.INFO)
     if not any(isinstance(handler, Console) for handler in logger.handlers):
         handler = Console("\r\x1b[K" if terminal else "")  # a line may hold what is left of a bar
-        handler.setLevel(logging.WARNING if terminal and worker else logging.INFO)
+        handler.setLevel(WAITS if terminal and worker else logging.INFO)
         logger.addHandler(handler)

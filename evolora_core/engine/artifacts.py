@@ -17,6 +17,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from evolora_core.engine.progress import WAITS
 from evolora_core.errors import ConfigError, StageError
 
 log = logging.getLogger("evolora_core.stages")
@@ -71,7 +72,7 @@ def turn(folder: Path) -> Iterator[None]:
     try:
         held = lock.acquire(timeout=0)
     except Timeout:
-        log.info("another process makes this stage; waiting for it")
+        log.log(WAITS, "another process makes this stage; waiting for it")
         held = lock.acquire()
     with held:
         yield

@@ -1,6 +1,10 @@
 """How long loops say how far they are."""
 
-from typing import Protocol
+import logging
+from typing import Final, Protocol
+
+WAITS: Final = 25  # a log level above INFO: why nothing goes on, and so why there is no progress to show
+logging.addLevelName(WAITS, "WAITS")
 
 
 class Progress(Protocol):

@@ -22,6 +22,7 @@ from evolora_core.statistics.inference import MAX_COMPARISONS
 
 COLUMNS = ["split", "task_id", "prompt", "arm", "correct"]
 ITEM_STAGES = ("datasets", "holdouts")
+PLACES = ("file", "data")  # of a task: where its program or its rows lie
 ITEMS = ("dataset", "holdouts")  # of what evaluations have to share: which items there were, and these are looked at
 
 
@@ -136,7 +137,8 @@ def compare_suites(
             if _hashes(left.folders[a, seed], seed, split) != _hashes(right.folders[b, seed], seed, split):
                 raise StageError(
                     f"{left.name(a)} and {right.name(b)} cannot be compared: seed {seed}: the prompts of {split} "
-                    "are the same and the items are not, as where right answers were corrected; run the older one again"
+                    "are the same and the right answers, or the programs that grade, are not, as where they were "
+                    "corrected; run the older one again"
                 )
         asked += both
         declared.append({"a": left.name(a), "b": right.name(b), "split": split})
@@ -173,9 +175,10 @@ def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 def _refuse_unlike_suites(left: Side, right: Side, routing: str) -> None:
     """Suites of other searches, tasks or routers are judged by other measures. A file that names no search is the
-    adapters'."""
+    adapters'. Where the files of a task lie decides nothing: the items are compared, and the program that grades them.
+    """
     for key, unsaid in (("search", "adapters"), ("tasks", [])):
-        ours, theirs = (side.settings.get(key, unsaid) for side in (left, right))
+        ours, theirs = (_without_places(side.settings.get(key, unsaid)) for side in (left, right))
         if ours != theirs:
             raise ConfigError(
                 f"{left.id} and {right.id} cannot be compared: they differ in `{key}`, and so in what is right; "
@@ -191,6 +194,13 @@ def _refuse_unlike_suites(left: Side, right: Side, routing: str) -> None:
             f"{left.id} and {right.id} cannot be compared: their headlines are the routers {left.routings[0]} and "
             f"{right.routings[0]}; choose one by --routing"
         )
+
+
+def _without_places(value: Any) -> Any:
+    """Settings of tasks without their paths; of another kind as they are."""
+    if isinstance(value, list):
+        return [_without_places(one) for one in value]
+    return {key: one for key, one in value.items() if key not in PLACES} if isinstance(value, Mapping) else value
 
 
 def _seeds(left: Side, a: str, right: Side, b: str) -> tuple[list[int], list[int], list[int]]:
@@ -264,7 +274,7 @@ def _refuse_other_items(a: str, b: str, split: str, left: pd.DataFrame, right: p
 
 def _hashes(folder: Path, seed: int, split: str) -> set[tuple[str, str, str]]:
     """Of each cell (family, depth) of a split, the hash of its items with their right answers, by the stages that an
-    evaluation had them from.
+    evaluation had them from; and of a family of a Python file the program, which grades.
     """
     inputs = manifest_of(folder).get("identity_document", {}).get("inputs", {})
     found = set()
@@ -274,5 +284,9 @@ def _hashes(folder: Path, seed: int, split: str) -> set[tuple[str, str, str]]:
             if not file.parent.is_dir():
                 raise StageError(f"{file.parent}: is gone; run the suite again")
             rows = pq.read_table(file).to_pylist() if file.is_file() else []
-            found |= {(row["family"], row["depth"], row["sha256"]) for row in rows if row["split"] == split}
+            cells = {(row["family"], row["depth"], row["sha256"]) for row in rows if row["split"] == split}
+            tasks = file.with_name("tasks.json")
+            defined = json.loads(tasks.read_text(encoding="utf-8")) if tasks.is_file() else []
+            sources = {own["name"]: own["source"] for own in defined if own.get("source")}
+            found |= cells | {(family, "", sources[family]) for family, _, _ in cells if family in sources}
     return found

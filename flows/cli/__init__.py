@@ -8,6 +8,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing import util
 from types import FrameType
 from typing import NoReturn
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if blank := [number for number, word in enumerate(given) if not word.strip() or _without_value(word)]:
         before = f" (behind {given[blank[0] - 1]!r})" if blank[0] and not given[blank[0]].strip() else ""
-        print(f"error: argument {blank[0] + 1}{before} is empty; give it a value, or leave it out", file=sys.stderr)
+        _say(f"error: argument {blank[0] + 1}{before} is empty; give it a value, or leave it out")
         sys.exit(2)
     try:
         code = app(
@@ -75,28 +76,28 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stdout.flush()
     except CycloptsError as error:
         command = " ".join(["evolora", *(error.command_chain or [])])
-        print(f"error: {one_line(error)} See `{command} --help`.", file=sys.stderr)
+        _say(f"error: {one_line(error)} See `{command} --help`.")
         code = 2
     except EvoloraError as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
+        _say(f"error: {one_line(error)}")
         code = 1
     except KeyboardInterrupt as end:
         how, code = ("terminated", 143) if isinstance(end, Terminated) else ("interrupted", 130)
-        print(f"{how}; the same command goes on from what is kept" if given[0] in KEEPING else how, file=sys.stderr)
+        _say(f"{how}; the same command goes on from what is kept" if given[0] in KEEPING else how)
     except BrokenPipeError:
         if not _unread():  # it is another pipe
             raise
         code = 141
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        print(f"error: {one_line(f'{place}{error.strerror or error}')}", file=sys.stderr)
+        _say(f"error: {one_line(f'{place}{error.strerror or error}')}")
         _quiet()  # what cannot be written now cannot be written at the end either
         code = 1
     except MemoryError:
-        print("error: the memory of this machine does not suffice for that", file=sys.stderr)
+        _say("error: the memory of this machine does not suffice for that")
         code = 1
     except Exception as error:  # a fault of ours: the border that should have caught it has to learn it
-        print(f"error: {one_line(_unexpected(error))}", file=sys.stderr)
+        _say(f"error: {one_line(_unexpected(error))}")
         code = 1
     sys.exit(code)
 
@@ -124,6 +125,12 @@ def _unread() -> bool:
     if gone:
         _quiet()
     return gone
+
+
+def _say(line: str) -> None:
+    """Print an error's line. Nobody may read it: in `evolora run … 2>&1 | tee log`, Ctrl-C ends `tee` too."""
+    with suppress(OSError):
+        print(line, file=sys.stderr)
 
 
 def _unexpected(error: Exception) -> str:
@@ -166,8 +173,9 @@ def console() -> NoReturn:
         main()
     except SystemExit as end:
         if end.code:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError):  # nobody may read it
+                    stream.flush()
             util._run_finalizers()  # type: ignore[attr-defined]  # or Python says that the workers' semaphores leak
             os._exit(int(end.code))
         raise

@@ -104,9 +104,9 @@ def side(home: Path, suite: "SuiteId") -> "Side":
     try:
         return open_side(home, suite)
     except ConfigError:
-        from evolora_core.store.shards import kept_shards
+        from flows._shards import came_in_shards
 
-        if all(folder.parent.name != str(suite) for folder in kept_shards(home)):
+        if not came_in_shards(home, suite):
             raise
         raise ConfigError(
             f"{suite}: came in shards, and only a suite whose stages were made in {home} is compared; compare it where "

@@ -35,12 +35,15 @@ def build(
     from evolora_core.report.pack_folder import STAMP, read_stamp
     from evolora_core.report.stored import StoredSuite
     from evolora_core.searches.registry import find_suite, sections_of
+    from flows._shards import came_in_shards, compare_merged
 
     home = prepare_home()
     if ((folder := Path(suite)) / STAMP).is_file():
         print(build_anew(folder, out or folder, sections_of(read_stamp(folder)["config"])))
         return
     found = find_suite(home, suite)
+    if came_in_shards(home, found):
+        compare_merged(home, str(found))  # a run that was made here since, by `--only`, is in no comparison yet
     sections = sections_of(StoredSuite(home, str(found)).config)
     print(build_pack(home, str(found), out or Path("packs") / found.name, sections))
 

@@ -67,22 +67,28 @@ def retry(
 def _last(home: Path) -> "SuiteId":
     """The suite that was begun last here. One that came in shards has nothing to be made again."""
     from evolora_core.engine.run_index import read_packs, suites
-    from evolora_core.store.shards import kept_shards
+    from flows._shards import came_in_shards
 
-    merged = {folder.parent.name for folder in kept_shards(home)}
-    if begun := [own for own in suites(home) if str(own) not in merged or read_packs(home, own)]:
+    if begun := [own for own in suites(home) if read_packs(home, own) or not came_in_shards(home, own)]:
         return begun[-1]
     raise ConfigError(f"{latest(home)}: came in shards, and no suite was begun in {home}; name the one to make here")
 
 
 def _again(home: Path, suite: "SuiteId", only: list[str]) -> Made:
-    """Make what is missing of a suite, or of some of its runs and stages."""
+    """Make what is missing of a suite, or of some of its runs and stages; of one that came in shards what the store
+    lacks.
+    """
     from evolora_core.engine.run_index import read_packs
     from evolora_core.searches.registry import suite_id
     from flows._preflight import asked_suite
+    from flows._shards import came_in_shards, lacking
 
     packs = read_packs(home, suite) or Path("packs")
     config = asked_suite(str(suite))
     if (now := suite_id(config)) != suite:
         print(f"{suite}: has other settings in this version of evolora; it is made anew as {now}", file=sys.stderr)
+    if not only and came_in_shards(home, now):
+        only = lacking(home, now)
+        if not only:
+            raise ConfigError(f"{now}: nothing of it is missing; `evolora pack {now}` compares and packs it")
     return make(config, packs, only)

@@ -146,7 +146,13 @@ class Made:
     def tell(self) -> None:
         """Print what was found."""
         if self.pack is None:
-            print(f"made; no pack was built; `evolora retry {self.suite}` makes all that is missing, then the pack")
+            from evolora_core.engine.run_index import SuiteId
+            from flows._shards import came_in_shards
+
+            rest = f"`evolora retry {self.suite}` makes all that is missing, then the pack"
+            if came_in_shards(self.home, SuiteId.of(self.suite)):
+                rest = f"`evolora pack {self.suite}` packs the seeds that are complete"
+            print(f"made; no pack was built; {rest}")
             return
         found = self._contents()
         print(f"\n{found.headline.caption}\n\n{found.headline.to_markdown()}")

@@ -35,7 +35,7 @@ def status(
     from evolora_core.engine.run_index import entries, is_made, waiting
     from evolora_core.searches.registry import find_suite
     from evolora_core.store.query import query
-    from evolora_core.store.shards import kept_shards
+    from flows._shards import came_in_shards
 
     home = home_path()
     found = find_suite(home, suite) if suite else latest(home)
@@ -51,7 +51,7 @@ def status(
         }
         for entry in sorted(entries(home, found), key=lambda entry: entry.started or "")
     ]
-    if any(folder.parent.name == str(found) for folder in kept_shards(home)):
+    if came_in_shards(home, found):
         known = {(row["run"], row["stage"]) for row in rows}
         sql = "SELECT run_id, stage, seconds, flops FROM stages WHERE suite = ? ORDER BY run_id, stage"
         merged = [row for row in query(home, sql, [str(found)]).rows if row[:2] not in known]

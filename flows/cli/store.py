@@ -16,7 +16,7 @@ def register(app: App) -> None:
     store = App(name="store", help="The DuckDB file that holds every number.", help_epilogue="")
     app.command(store)
     store.command(rebuild, help_epilogue="Example: `evolora store rebuild`")
-    store.command(shard, help_epilogue="Example: `evolora store shard regimes --only s2300 --out shards/regimes-s2300`")
+    store.command(shard, help_epilogue="Example: `evolora store shard regimes --only s2560 --out shards/regimes-s2560`")
     store.command(merge, help_epilogue="Example: `evolora store merge shards/*`, then `evolora pack regimes`")
 
 
@@ -41,7 +41,7 @@ def shard(
     out: Annotated[Path, Parameter(help="Folder to write, small enough to be committed.")],
     only: Annotated[
         list[str] | None,
-        Parameter(help="A seed (s2300) or a run (ecology.s2300); may be repeated. By default all that the store has."),
+        Parameter(help="A seed (s2560) or a run (ecology.s2560); may be repeated. By default all that the store has."),
     ] = None,
 ) -> None:
     """Write what this store has of a suite as a folder of small files, to be joined with others by `evolora store
@@ -60,7 +60,7 @@ def shard(
         for word in expand_seeds(config, only):
             condition, _, seed = word.rpartition(".s")
             if not condition or not seed.isdecimal():
-                raise ConfigError(f"{word}: not a seed or run; name one like s2300 or ecology.s2300")
+                raise ConfigError(f"{word}: not a seed or run; name one like s2560 or ecology.s2560")
             if condition not in config.conditions:
                 raise ConfigError(f"{word}: {config.name} has no such condition; it has {', '.join(config.conditions)}")
             runs.append((condition, int(seed)))

@@ -89,6 +89,16 @@ def test_whoever_reads_may_go(tmp_path: Path) -> None:
         assert process.wait() == 141
 
 
+def test_nobody_need_read_errors(tmp_path: Path) -> None:
+    """As with `evolora nope 2>&1 | tee log`, where `tee` was killed: the exit code is the command's own."""
+    code = "from flows.cli import console; console()"
+    environment = os.environ | {"EVOLORA_HOME": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code, "nope"], stderr=subprocess.PIPE, env=environment) as process:
+        assert process.stderr is not None
+        process.stderr.close()
+        assert process.wait() == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("ignored", "sent", "code", "word"),

@@ -164,21 +164,44 @@ def test_the_difference_is_named(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert code == 1 and f"seed 0 differs in {changed} (" in err and err.count("\n") == 1
 
 
+def judged_on(home: Path, name: str, right: str, program: str = "") -> None:
+    """Let the evaluations of a suite be of items with such right answers, and of a task with such a program."""
+    made = home / "runs" / name / "shared-s0" / "datasets" / (right + program)
+    made.mkdir(parents=True)
+    cells = [{"split": "holdout_id", "family": "math", "depth": "short", "n": 12, "sha256": right}]
+    pq.write_table(pa.Table.from_pylist(cells), made / "splits.parquet")
+    if program:
+        (made / "tasks.json").write_text(json.dumps([{"name": "math", "source": program}]))
+    for manifest in home.glob(f"runs/{name}/*/evaluate/*/manifest.json"):
+        document = json.loads(manifest.read_text())
+        document["identity_document"]["inputs"] = {"datasets": made.name, "trained": "0"}
+        manifest.write_text(json.dumps(document))
+
+
 def test_right_answers_that_were_corrected_are_another_test(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The prompts are the same, and what is right is not."""
     write_suite(tmp_path, FIRST, seeds=(0,), items=12)
     write_suite(tmp_path, SECOND, seeds=(0,), items=12, luck=1)
-    for name, right in (("example", "a"), ("another", "a"), ("another", "b")):
-        made = tmp_path / "runs" / name / "shared-s0" / "datasets" / right
-        made.mkdir(parents=True)
-        cells = [
-            {"split": own, "family": "math", "depth": "short", "n": 12, "sha256": right} for own in ("holdout_id",)
-        ]
-        pq.write_table(pa.Table.from_pylist(cells), made / "splits.parquet")
-        for manifest in tmp_path.glob(f"runs/{name}/*/evaluate/*/manifest.json"):
-            document = json.loads(manifest.read_text())
-            document["identity_document"]["inputs"] = {"datasets": right, "trained": "0"}
-            manifest.write_text(json.dumps(document))
-        if name == "another":
-            code, _, err = run(capsys, tmp_path, FIRST, SECOND)
-            assert (code, "as where right answers were corrected" in err) == ((0, False), (1, True))[right == "b"], err
+    judged_on(tmp_path, "example", "a")
+    for right in ("a", "b"):
+        judged_on(tmp_path, "another", right)
+        code, _, err = run(capsys, tmp_path, FIRST, SECOND)
+        assert (code, "as where they were corrected" in err) == ((0, False), (1, True))[right == "b"], err
+
+
+def test_where_a_task_lies_decides_nothing_and_its_program_does(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name, place, luck in ((FIRST, "tasks/mine.py", 0), (SECOND, "old/mine.py", 1)):
+        write_suite(tmp_path, name, seeds=(0,), items=12, luck=luck)
+        known: dict[str, Any] = read_suite(tmp_path, suite_id(name)) or {}
+        write_settings(tmp_path, suite_id(name), known | {"tasks": [{"name": "mine", "file": place}]})
+    judged_on(tmp_path, "example", "a", "verify = strict")
+    for program in ("verify = strict", "verify = lenient"):
+        judged_on(tmp_path, "another", "a", program)
+        code, _, err = run(capsys, tmp_path, FIRST, SECOND)
+        assert (code, "the programs that grade" in err) == ((0, False), (1, True))["lenient" in program], err
+    other = read_suite(tmp_path, suite_id(SECOND)) or {}
+    write_settings(tmp_path, suite_id(SECOND), other | {"tasks": [{"name": "other", "file": "old/mine.py"}]})
+    code, _, err = run(capsys, tmp_path, FIRST, SECOND)
+    assert code == 1 and "they differ in `tasks`" in err

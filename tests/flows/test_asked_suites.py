@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from commands import command
 
-from evolora_core.engine.run_index import find_suite, write_suite
+from evolora_core.engine.run_index import entries, find_suite, write_suite
 from evolora_core.engine.strict import stated
 from evolora_core.searches.registry import load_experiment, suite_id
+from evolora_core.store import query
 from flows._preflight import asked_suite
 from flows.cli import main
 
@@ -32,6 +34,33 @@ def test_after_a_part_the_user_is_told_what_makes_the_rest(
         main(["run", "part.yaml", "--only", "evolved.s0"])
     own = find_suite(home, "part")
     assert f"`evolora retry {own}` makes all that is missing, then the pack" in capsys.readouterr().out
+
+
+def test_seeds_that_came_in_shards_are_not_made_again(
+    prefect_server: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("joined.yaml").write_text("search: number\nname: joined\nseeds: [0, 1]\nprocesses: 1\n")
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server)
+
+    def done(*words: str) -> str:
+        code, out, err = command(capsys, *words)
+        assert code == 0, err
+        return out
+
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("EVOLORA_HOME", str(home.parent / "elsewhere"))
+        done("run", "joined.yaml", "--only", "s0")
+        done("store", "shard", "joined", "--out", "shard")
+    assert "complete seeds: 0;" in done("store", "merge", "shard")
+    own = find_suite(home, "joined")
+    for words in (["run", "joined.yaml", "--only", "evolved.s1"], ["retry"]):
+        assert f"no pack was built; `evolora pack {own}` packs" in done(*words)
+    made = {entry.name for entry in entries(home, own) if entry.condition != "suite"}
+    assert {"evolved.s1.evaluate", "guessed.s1.evaluate"} < made and not any(".s0." in name for name in made)
+    done("pack", "joined")
+    assert query(home, "SELECT seeds FROM comparison").rows == [(2,)]
+    code, _, err = command(capsys, "retry", "joined")
+    assert code == 1 and f"{own}: nothing of it is missing; `evolora pack {own}`" in err
 
 
 def test_a_suite_that_fails_again_does_not_stop_the_others(

@@ -1,5 +1,8 @@
-"""A notebook that keeps the store open while a suite runs: stages go on, and are recorded when it is free."""
+"""Others at the store while a suite runs. A notebook keeps it open: stages go on, and are recorded when it is free.
+Another run of the suite records the same stages.
+"""
 
+import json
 import subprocess
 import sys
 import threading
@@ -7,10 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from example_suite import suite_id, write_suite
 
 import flows._suite
+from evolora_core.engine.artifacts import read_manifest
 from evolora_core.engine.run_index import entries, suites
-from evolora_core.store import connection, query, store_path
+from evolora_core.engine.stage import JUDGED, StageResult
+from evolora_core.store import connection, query, rebuild, store_path
 from evolora_core.store.connection import opened
 from flows.cli import main
 
@@ -57,3 +63,22 @@ def test_stages_go_on_while_somebody_holds_the_store(
     assert {(0, "evaluate"), (1, "evaluate"), (0, "datasets"), (1, "datasets")} <= stages
     assert query(home, "SELECT count(*) FROM paper_table").rows == [(1,)]
     assert (home.parent / "packs" / "tiny" / "README.md").exists()
+
+
+@pytest.mark.parametrize("another", [False, True])  # whether the artefact is another than the one in the store
+def test_a_comparison_that_another_run_recorded_meanwhile_stands(home: Path, another: bool) -> None:
+    parts = write_suite(home, seeds=(0,), items=12)
+    judged = next(part for part in parts if part.stage == JUDGED)
+    with opened(store_path(home)):
+        pass
+    records = flows._suite.Records(suite_id(judged.suite), [])
+    assert records._recorded == {}  # read before the other run
+    rebuild(home)
+    manifest = read_manifest(home / judged.folder) or {}
+    if another:
+        (home / judged.folder / "manifest.json").write_text(json.dumps(manifest | {"identity": "other"}))
+    facts = {name: manifest[name] for name in ("identity", "seconds", "flops", "summary")}
+    own = {"stage": JUDGED, "condition": judged.condition, "seed": judged.seed, "folder": str(judged.folder)}
+    records._forget_later(StageResult.model_validate(own | facts))
+    there = flows._suite.recorded(records.suite)
+    assert ("suite.s0.compare" in there) != another and len(there) == len(parts) - another

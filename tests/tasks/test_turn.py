@@ -1,8 +1,10 @@
 """How a stage is made: two processes take turns, and the second says that it waits; why a stage failed is kept."""
 
+import io
 import logging
 import resource
 import shutil
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,11 +23,24 @@ from evolora_core.engine.stage import Made, NoFacts, Stage, Work
 from evolora_core.errors import StageError
 from evolora_core.searches.attention.proposers.client import Endpoint, _unanswered
 from evolora_core.store.connection import Locked, Unwritable
+from tasks._worker import show_log
 from tasks.stage import INTERRUPTED, is_fault, perform, reason
 
 
-def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+class Terminal(io.StringIO):
+    """What a worker's stderr is where a person looks on."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal a worker does, too, which says else what its bar cannot."""
     caplog.set_level(logging.INFO)
+    monkeypatch.setattr(logging.getLogger("evolora_core"), "handlers", [])
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    show_log(worker=True)
     lock, held, done = tmp_path / ".evolve.lock", threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -42,6 +57,8 @@ def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     with turn(tmp_path / "evolve"):
         assert done.is_set() and caplog.messages == ["another process makes this stage; waiting for it"]
     other.join()
+    logging.getLogger("evolora_core.stages").info("started")
+    assert terminal.getvalue().endswith("waiting for it\n") and terminal.getvalue().count("\n") == 1
 
 
 @pytest.mark.parametrize(("status", "again"), [(None, True), (503, True), (429, True), (401, False)])
