@@ -41,10 +41,13 @@ def write_splits(home: Path, word: str, seed: int | None, out: Path) -> dict[str
 
 
 def _read(folder: Path, names: Sequence[str]) -> dict[str, list[Item]]:
-    """The splits that a stage `datasets` left: SPLIT.jsonl, or a file for each domain in a folder SPLIT."""
+    """The splits with items that a stage `datasets` left: SPLIT.jsonl, or a file for each domain in a folder SPLIT. An
+    empty one, as models that are only merged have for training, is no file that `datasets` reads.
+    """
     enter_beside(folder)
     files = {name: [*folder.glob(f"{name}.jsonl"), *sorted((folder / name).glob("*.jsonl"))] for name in names}
-    return {name: [item for file in own for item in read_items(file)] for name, own in files.items() if own}
+    found = {name: [item for file in own for item in read_items(file)] for name, own in files.items()}
+    return {name: items for name, items in found.items() if items}
 
 
 def _row(item: Item, verifier: Verifier | None) -> dict[str, str | None]:

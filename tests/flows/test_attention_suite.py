@@ -12,7 +12,11 @@ from confinement import confined
 from kept_sandboxes import kept_sandboxes
 
 from evolora_core.engine.run_index import entries, find_suite, read_packs, suites
-from evolora_core.errors import StageError
+from evolora_core.engine.stage import Work
+from evolora_core.errors import ConfigError, StageError
+from evolora_core.searches.attention.known.registry import KNOWN
+from evolora_core.searches.attention.settings import Bounds, Training
+from evolora_core.searches.attention.stages.mechanism import Mechanism, make
 from evolora_core.store import query
 from flows.cli import main
 
@@ -38,7 +42,6 @@ evaluation: {seeds: 1, contrasts: [{a: evolution, b: mha}]}
 @pytest.fixture(scope="module")
 def finished(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The suite, run by the flow of its name; its search fails at first, and is finished by `evolora retry`."""
-    from evolora_core.searches.attention.known.registry import KNOWN
     from flows.attention_search import attention_search
 
     folder = tmp_path_factory.mktemp("attention")
@@ -123,6 +126,24 @@ def test_no_seed_and_no_text_of_the_selection_judges(finished: SimpleNamespace) 
     ]  # fmt: skip
     sizes = "SELECT string_agg(DISTINCT size, ' ' ORDER BY size) FROM attention_losses WHERE split = 'selection'"
     assert rows(finished, sizes) == [("m s xs",)]  # and never the size that is predicted
+
+
+def test_a_program_that_does_not_work_at_a_predicted_size_is_refused_before_it_is_trained(
+    finished: SimpleNamespace, tmp_path: Path
+) -> None:
+    """The evaluation would take it there for a model that knows nothing."""
+    folders = {
+        own.stage: finished.home / own.folder
+        for own in entries(finished.home, find_suite(finished.home, finished.suite))
+    }
+    source = KNOWN["rope"].source.replace("self.heads = heads", "self.heads = {16: 2, 32: 4}[dim]")
+    own = Mechanism(
+        condition="odd", source=source, trusted=False, sizes=["xs", "s"], predicted=["l"], seeds=[0],
+        training=Training(steps=6, batch=4, warmup=1), bounds=Bounds(),
+    )  # fmt: skip
+    inputs = {name: folders[name] for name in ("corpus", "rates")}
+    with pytest.raises(ConfigError, match="odd: the program is refused at stage build: KeyError: 64"):
+        make(Work(config=own, seed=0, folder=tmp_path, inputs=inputs))
 
 
 def test_candidates_and_where_they_come_from(finished: SimpleNamespace) -> None:

@@ -68,6 +68,8 @@ def test_the_domains_of_a_merge_suite_make_its_splits(home: Path, tmp_path: Path
         (folder / split).mkdir()
         for domain in ("sums", "rest"):
             write_items(folder / split / f"{domain}.jsonl", [Item(f"{split} {domain}", 3, "math", "short", "sum")])
+    (folder / "search").mkdir()
+    write_items(folder / "search" / "sums.jsonl", [])  # `datasets` cannot read a file without rows
     write_suite(home, suite_id("merged-0a1b2c3d"), {"seeds": [0], "search": "merging"})
     assert write_splits(home, "merged", None, tmp_path / "data") == {"train": 2, "test": 2}
     found = datasets.load_dataset(str(tmp_path / "data"), cache_dir=str(tmp_path / "cache"))

@@ -58,6 +58,8 @@ def _draw(wanted: Wanted, seed: int, pools: Mapping[str, Pool]) -> Splits:
         found[split] = {name: [] for name in wanted[split]}
         for name, cells in wanted[split].items():
             for cell, count in cells.items():
+                if not count:  # a user's rows need not have that part then
+                    continue
                 pool = pools.get(cell[0])
                 if pool is None:
                     rng = stream(seed, 0, 0, f"merge.{split}", name, *cell)

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -158,6 +159,33 @@ def test_recall_can_be_answered_from_the_prefix() -> None:
             guesses += not before
             assert before <= {target}
         assert guesses == 0  # two keys in four pairs: one of them comes twice
+
+
+def test_recall_asks_at_any_key_that_was_named_before() -> None:
+    """As it did when it compared each pair with every other one, with the same draws."""
+    for context in (8, 63, 64, 300):
+        made, random = recall(context, 60, np.random.default_rng(1)), np.random.default_rng(1)
+        known, pairs = min(len(KEYS), max(2, context // 16)), context // 2 + 1
+        random.random((60, len(KEYS)))
+        random.integers(0, len(VALUES), size=(60, known))
+        random.integers(0, known, size=(60, pairs))
+        keys = made.rows[:, 0::2].numpy()
+        named = ((keys[:, :, None] == keys[:, None, :]) & np.tril(np.ones((pairs, pairs), dtype=bool), -1)).any(axis=2)
+        named[:, (context + 1) // 2 :] = False
+        named[~named.any(axis=1), 0] = True
+        asked = np.where(named, random.random(named.shape), -1.0).argmax(axis=1)
+        assert np.array_equal(made.lengths.numpy(), 2 * asked + 1)
+
+
+def test_recall_needs_no_memory_for_pairs_of_pairs() -> None:
+    context, count = 1024, 60
+    tracemalloc.start()
+    try:
+        recall(context, count, np.random.default_rng(1))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < count * (context // 2 + 1) ** 2  # bytes of one such table
 
 
 def test_a_copy_can_be_made_from_the_prefix() -> None:

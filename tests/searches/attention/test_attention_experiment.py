@@ -172,7 +172,7 @@ def test_a_program_of_your_own_is_a_mechanism(tmp_path: Path) -> None:
 def test_a_program_that_cannot_be_named_is_refused_before_it_is_trained(tmp_path: Path) -> None:
     """Afterwards all that was measured would be lost."""
     own = Mechanism(
-        condition="mine", source="x = 0x" + "f" * 5000, trusted=False, sizes=["xs"], seeds=[0],
+        condition="mine", source="x = 0x" + "f" * 5000, trusted=False, sizes=["xs"], predicted=[], seeds=[0],
         training=Training(), bounds=Bounds(),
     )  # fmt: skip
     work = Work(config=own, seed=0, folder=tmp_path)

@@ -15,6 +15,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.tasks.pools import Pool, read_pool
+from evolora_core.searches import data_export
 from evolora_core.searches.merging.data import Splits, draw_splits
 from evolora_core.searches.merging.experiment import MergeExperiment
 from evolora_core.searches.merging.judging.scoring import encoded
@@ -121,6 +122,20 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
     assert numbers == {"train": {0}, "search": {1}, "selection": {1}, "test": {2}}
 
 
+def test_where_nothing_is_trained_given_splits_need_no_training(tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for name, first in (("validation", 100), ("test", 200)):
+        rows = "".join(f"{number} plus one?,{number + 1}\n" for number in range(first, first + 40))
+        (folder / f"{name}.csv").write_text(f"prompt,answer\n{rows}")
+    splits = {"selection": "validation", "holdout": "test"}
+    own = {"name": "rounded", "data": str(folder), "splits": splits, "verifier": {"kind": "number"}}
+    sizes = {"search": 20, "selection": 10, "test": 40}
+    config = load(tmp_path, tasks=[own, ROTATE], models={"one": "nano", "two": "nano"}, data=sizes)
+    found = draw_splits(config.domains, config.data, 0, pools(config), trains=False)
+    assert {split: len(own["rounding"]) for split, own in found.items()} == sizes | {"train": 0}
+
+
 def test_too_few_rows_are_counted_when_the_suite_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"train: task rounded has .* of 5000 items; .* are missing: .* data\.train$"):
         load(tmp_path, data=PLAIN["data"] | {"train": 5000})
@@ -136,6 +151,7 @@ def test_where_nothing_is_trained_no_rows_are_kept_for_it(tmp_path: Path) -> Non
     work.folder.mkdir()
     assert datasets.make(work).facts.root == {"train": 0, "search": 200, "selection": 100, "test": 300}
     assert datasets.read_split(work.folder, "train", config.domains) == {"rounding": [], "letters": []}
+    assert set(data_export._read(work.folder, list(config.data.model_dump()))) == {"search", "selection", "test"}
     with pytest.raises(DataError, match=r"train: task rounded has .* of 4096 items"):
         load(tmp_path, **own, conditions=["base", "uniform", "multitask"])
 

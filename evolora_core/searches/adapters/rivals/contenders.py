@@ -57,6 +57,8 @@ def choose_rate(terms: Terms, items: Sequence[Solved], config: SftSettings, budg
     meter.add("update", questions.shown.flops, 0, 0.0)  # they are chosen once, for all rounds
     left = list(tried)
     for number in range(rounds):
+        if len(left) == 1:  # the others diverged: what is left of the budget trains it
+            break
         part, name = part_of(terms.progress, number, 1, 2 * rounds), f"round-{number + 1}"
         own = {one: tried[one] for one in left}
         asked, made = _round(terms, items, questions, own, part_flops, folder / name, meter, part)

@@ -40,8 +40,10 @@ def recall(context: int, count: int, random: np.random.Generator) -> Made:
     rows = np.empty((count, 2 * pairs), dtype=np.int64)
     rows[:, 0::2] = KEYS.start + np.take_along_axis(keys, asked, axis=1)
     rows[:, 1::2] = VALUES.start + np.take_along_axis(values, asked, axis=1)
-    before = np.tril(np.ones((pairs, pairs), dtype=bool), -1)
-    seen = ((asked[:, :, None] == asked[:, None, :]) & before).any(axis=2)  # [count, pairs]: named before
+    seen = np.zeros((count, pairs), dtype=bool)  # named before
+    for key in range(known):
+        here = asked == key
+        seen |= here & (here.cumsum(axis=1) > 1)
     seen[:, context // 2 + context % 2 :] = False  # its value lies behind the end of the row
     seen[~seen.any(axis=1), 0] = True  # a row that never repeats a key asks for its first value, which is a guess
     return _made(rows[:, : context + 1], 2 * _one_of(seen, random) + 1)

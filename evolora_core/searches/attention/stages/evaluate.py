@@ -5,6 +5,7 @@ first model is trained.
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from evolora_core.searches.attention.curves import Curve
     from evolora_core.searches.attention.experiment import AttentionExperiment
     from evolora_core.searches.attention.scaling.law import Law
+
+log = logging.getLogger("evolora_core.stages")
 
 PREDICTIONS = "predictions.json"
 
@@ -87,7 +90,7 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
     from evolora_core.searches.attention.chosen import CURVE, read_chosen
     from evolora_core.searches.attention.corpus.base import load
     from evolora_core.searches.attention.curves import Curve, save_curve
-    from evolora_core.searches.attention.measuring import loss_rows, measure_all
+    from evolora_core.searches.attention.measuring import loss_rows, measure_all, refusals
     from evolora_core.searches.attention.panel import Panel, select
     from evolora_core.searches.attention.stages.law import LAW
     from evolora_core.searches.attention.stages.rates import read_rates
@@ -102,6 +105,9 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
         curve = measure_all(
             panel, own.condition, chosen.source, sizes, own.fresh_seeds, meter, "evaluation", work.report, Curve()
         )
+    for size in sizes:
+        for remark in refusals({own.condition: curve}, size):
+            log.warning("size %s: %s", size, remark)
     save_curve(curve, work.folder / CURVE)
     shutil.copyfile(work.inputs["law"] / LAW, work.folder / LAW)
     if predictions:

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 class Mechanism(Strict):
-    """What is measured, where."""
+    """What is measured, where; and the sizes that only the evaluation measures, at which it has to work, too."""
 
     condition: str
     source: str
     trusted: bool
     sizes: list[str]
+    predicted: list[str]
     seeds: list[int]
     training: Training
     bounds: Bounds
@@ -36,6 +37,7 @@ def request(
         source=source_of(condition, config.programs.get(condition, "")),
         trusted=trusted(condition),
         sizes=config.sizes.measured,
+        predicted=config.sizes.predicted,
         seeds=selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds),
         training=config.training,
         bounds=config.budget.bounds,
@@ -76,7 +78,7 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     corpus = select(load(work.inputs["corpus"]), "selection")
     rates = read_rates(work.inputs["rates"])
     with Panel(corpus, own.training, rates, own.bounds, trusted=own.trusted, keep=work.folder) as panel:
-        verdict = panel.check(own.source, "", own.sizes)
+        verdict = panel.check(own.source, "", [*own.sizes, *own.predicted])
         meter.add("selection", 0, 0, verdict.cpu_seconds)
         if verdict.rejection:
             raise ConfigError(f"{own.condition}: the program is refused at stage {verdict.rejection}")
