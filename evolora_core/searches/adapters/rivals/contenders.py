@@ -42,8 +42,8 @@ def with_drawn_rate(config: SftSettings, seed: int) -> SftSettings:
 
 
 def choose_rate(terms: Terms, items: Sequence[Solved], config: SftSettings, budget_flops: int, folder: Path) -> Tried:
-    """Halve the contenders until one is left, on SHARE of the budget. Raises Unaffordable, before anything is trained,
-    if a try pays for no step, or the share of a round's answers might not pay for FEWEST_QUESTIONS of each.
+    """Halve the contenders until one is left, on at most SHARE of the budget. Raises Unaffordable, before anything is
+    trained, if a try pays for no step, or the share of a round's answers might not pay for FEWEST_QUESTIONS of each.
     """
     rates = {number: config.prior.rate(terms.seed, number) for number in range(config.contenders)}
     tried = {

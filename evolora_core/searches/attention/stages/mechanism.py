@@ -37,7 +37,7 @@ def request(
         source=source_of(condition, config.programs.get(condition, "")),
         trusted=trusted(condition),
         sizes=config.sizes.measured,
-        predicted=config.sizes.predicted,
+        predicted=[] if trusted(condition) else config.sizes.predicted,  # known ones work at every size
         seeds=selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds),
         training=config.training,
         bounds=config.budget.bounds,
